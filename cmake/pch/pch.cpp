@@ -1,0 +1,1 @@
+// Compiles nothing: the target it belongs to exists for its precompiled header.
