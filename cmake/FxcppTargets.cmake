@@ -26,16 +26,9 @@ endfunction()
 
 # Makes ${target} use the precompiled header cmake/pch/${kind}.h, which is compiled once for all users.
 function(fxcpp_use_pch target kind)
-  if(NOT FXCPP_PCH OR kind STREQUAL "none")
-    return()
+  if(FXCPP_PCH AND NOT kind STREQUAL "none")
+    target_precompile_headers(${target} REUSE_FROM fxcpp_pch_${kind})
   endif()
-  set(provider fxcpp_pch_${kind})
-  if(NOT TARGET ${provider})
-    add_library(${provider} OBJECT "${PROJECT_SOURCE_DIR}/cmake/pch/pch.cpp")
-    target_link_libraries(${provider} PRIVATE fxcpp_flags LibTorch::LibTorch)
-    target_precompile_headers(${provider} PRIVATE "${PROJECT_SOURCE_DIR}/cmake/pch/${kind}.h")
-  endif()
-  target_precompile_headers(${target} REUSE_FROM ${provider})
 endfunction()
 
 # fxcpp_stage(NAME [PCH light|torch|none] [SOURCES file...] [HEADERS file...] [LIBS target...])
