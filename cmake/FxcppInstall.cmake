@@ -16,6 +16,8 @@ configure_package_config_file(
   INSTALL_DESTINATION ${_package_dir})
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/fxcppConfigVersion.cmake"
   COMPATIBILITY SameMinorVersion)
+# From the folder of the .pc file up to the prefix, so that the installed tree can be moved.
+file(RELATIVE_PATH _fxcpp_pc_up "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
 configure_file("${PROJECT_SOURCE_DIR}/cmake/fxcpp.pc.in" "${PROJECT_BINARY_DIR}/fxcpp.pc" @ONLY)
 install(FILES
   "${PROJECT_BINARY_DIR}/fxcppConfig.cmake"

@@ -1,0 +1,55 @@
+# Thin targets over the CMake presets. `make demo` and `make test` do all the set-up a fresh Debian 12 needs.
+# Variables: PRESET (dev), JOBS (number of cores), FXCPP_TORCH_ROOT and FXCPP_PYTHON (found by themselves).
+PRESET ?= dev
+JOBS ?= $(shell nproc)
+BUILD := build/$(PRESET)
+
+.DEFAULT_GOAL := build
+.PHONY: help build demo test bench install format format-check tidy layers slowest setup python-ref clean distclean
+
+help: ## show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /: /'
+
+build: setup ## build everything (PRESET=dev)
+	@scripts/build.sh $(PRESET) $(JOBS) all
+
+demo: setup ## build and run the demonstration
+	@scripts/build.sh $(PRESET) $(JOBS) demo
+
+test: setup ## build and run all tests
+	@scripts/build.sh $(PRESET) $(JOBS) all
+	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+
+bench: setup ## build and run the benchmarks, optimised
+	@scripts/build.sh release $(JOBS) bench
+
+install: setup ## install the release build to PREFIX (default /usr/local)
+	@scripts/build.sh release $(JOBS) all
+	@cmake --install build/release $(if $(PREFIX),--prefix $(PREFIX))
+
+format: ## format all C++ files in place
+	@scripts/setup.sh lint && scripts/check_format.sh --fix
+
+format-check: ## check the format of all C++ files
+	@scripts/setup.sh lint && scripts/check_format.sh
+
+tidy: setup ## check the naming rules with clang-tidy
+	@scripts/setup.sh lint && scripts/build.sh $(PRESET) $(JOBS) configure && scripts/tidy.py $(BUILD) -j $(JOBS)
+
+layers: ## check the direction of the includes
+	@scripts/check_layers.py
+
+slowest: ## the files of the last build that took longest to compile
+	@scripts/slowest_files.py $(BUILD)
+
+setup: ## install what is missing: Debian packages, LibTorch
+	@scripts/setup.sh build libtorch
+
+python-ref: ## a Python with torch and torchvision, the reference of some tests
+	@scripts/setup.sh build python-ref
+
+clean: ## remove all builds
+	rm -rf build
+
+distclean: clean ## remove all builds and everything that setup fetched into .deps
+	rm -rf .deps

@@ -1,0 +1,154 @@
+#!/bin/bash
+# Installs what is missing to build and test fxcpp on Debian 12. Run again, it finds that nothing is missing.
+#
+#   scripts/setup.sh [build] [lint] [fuzz] [libtorch] [python-ref]
+#
+#   build       Debian packages: compiler, CMake, libraries
+#   lint        Debian packages: clang-format, clang-tidy
+#   fuzz        Debian packages: clang with libFuzzer
+#   libtorch    LibTorch, unless one is found: the torch wheel and the two CUDA runtime wheels that its libraries
+#               are linked to, in .deps/libtorch (to link against, `import torch` does not work there)
+#   python-ref  a Python with torch, torchvision, scikit-learn and numpy in .deps/pyref, unless FXCPP_PYTHON or
+#               python3 has them
+#
+# Environment: FXCPP_TORCH_ROOT (a torch folder to use), FXCPP_PYTHON (a Python to use), FXCPP_TORCH_VERSION.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+deps=$root/.deps
+torch_version=${FXCPP_TORCH_VERSION:-2.15.0}
+
+packages_build=(ccache cmake g++ git graphviz libbenchmark-dev libcli11-dev libgmock-dev libgtest-dev make mold
+  ninja-build nlohmann-json3-dev python3 python3-venv)
+packages_lint=(clang-format-19 clang-tidy-19)
+packages_fuzz=(clang-19 libclang-rt-19-dev)
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+
+die() {
+  say "$*"
+  exit 1
+}
+
+# Installs those of the Debian packages that are not there.
+debian_packages() {
+  local missing=() name status
+  command -v dpkg-query >/dev/null || { say "not a Debian system: please install $*" && return; }
+  for name in "$@"; do
+    status=$(dpkg-query -W -f '${db:Status-Abbrev}' "$name" 2>/dev/null || true)
+    [[ $status == ii* ]] || missing+=("$name")
+  done
+  ((${#missing[@]} == 0)) && return
+  say "installing Debian packages: ${missing[*]}"
+  local as_root=()
+  if ((EUID != 0)); then
+    command -v sudo >/dev/null || die "root or sudo is needed to install ${missing[*]}"
+    as_root=(sudo)
+  fi
+  "${as_root[@]}" apt-get update -qq || say "apt-get update failed; trying with the lists that are there"
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"
+}
+
+# Prints the torch folder of the Python $1, without importing torch; nothing if it has none.
+torch_of_python() {
+  "$1" -c 'import importlib.util as u
+s = u.find_spec("torch")
+print(list(s.submodule_search_locations)[0] if s and s.submodule_search_locations else "")' 2>/dev/null || true
+}
+
+# Prints the folder of a LibTorch that cmake/FindLibTorch.cmake would take, or nothing.
+found_libtorch() {
+  local candidate candidates=()
+  [[ -n ${FXCPP_TORCH_ROOT:-} ]] && { echo "$FXCPP_TORCH_ROOT" && return; }
+  local prefixes
+  IFS=: read -r -a prefixes <<<"${CMAKE_PREFIX_PATH:-}"
+  for candidate in "${prefixes[@]}"; do
+    candidates+=("$candidate" "$candidate/torch")
+  done
+  candidates+=("$(torch_of_python "${FXCPP_PYTHON:-python3}")")
+  candidates+=("$deps"/libtorch/lib/python3*/site-packages/torch "$deps"/pyref/lib/python3*/site-packages/torch)
+  for candidate in "${candidates[@]}"; do
+    if [[ -n $candidate && -e $candidate/lib/libtorch_cpu.so && -e $candidate/include/ATen/ATen.h ]] &&
+      recent_enough "$candidate"; then
+      echo "$candidate"
+      return
+    fi
+  done
+}
+
+# True unless the torch folder $1 says that it is older than 2.9.
+recent_enough() {
+  local version
+  version=$(sed -n "s/^__version__ *= *['\"]\([0-9.]*\).*/\1/p" "$1/version.py" 2>/dev/null || true)
+  [[ -z $version || $(printf '2.9\n%s\n' "$version" | sort -V | head -1) == 2.9 ]]
+}
+
+# The version of a wheel in .deps is pinned; its needs are read from its own metadata.
+libtorch() {
+  local found venv=$deps/libtorch
+  found=$(found_libtorch)
+  if [[ -n $found ]]; then
+    [[ $found != "$venv"/* || -e $venv/complete ]] && return
+  fi
+  say "no LibTorch found; fetching torch $torch_version into ${venv#"$root"/} (about 1.3 GB on disk)"
+  rm -f "$venv/complete"
+  [[ -x $venv/bin/python3 ]] || python3 -m venv "$venv"
+  local pip=("$venv/bin/python3" -m pip --disable-pip-version-check install --no-cache-dir --progress-bar on)
+  "${pip[@]}" --no-deps "torch==$torch_version"
+  local runtime
+  mapfile -t runtime < <("$venv/bin/python3" "$root/scripts/torch_runtime_wheels.py")
+  if ((${#runtime[@]})); then
+    say "fetching what libtorch_cpu.so is linked to: ${runtime[*]}"
+    "${pip[@]}" "${runtime[@]}"
+  fi
+  local lib
+  lib=$(torch_of_python "$venv/bin/python3")/lib/libtorch_cpu.so
+  if ldd "$lib" | grep 'not found' >&2; then
+    die "these libraries that $lib needs are missing"
+  fi
+  touch "$venv/complete"
+  say "LibTorch is in ${lib%/lib/*}"
+}
+
+# True if the Python $1 has all that the tests' reference needs.
+is_python_ref() {
+  "$1" -c 'import importlib.util as u, sys
+sys.exit(0 if all(u.find_spec(m) for m in ("torch", "torchvision", "sklearn", "numpy", "sympy")) else 1)' 2>/dev/null
+}
+
+python_ref() {
+  local venv=$deps/pyref candidate
+  if [[ -n ${FXCPP_PYTHON:-} ]]; then
+    is_python_ref "$FXCPP_PYTHON" || die "FXCPP_PYTHON=$FXCPP_PYTHON lacks torch, torchvision, sklearn or numpy"
+    say "Python reference: $FXCPP_PYTHON"
+    return
+  fi
+  for candidate in python3 "$venv/bin/python3"; do
+    if is_python_ref "$candidate" && [[ $candidate == python3 || -e $venv/complete ]]; then
+      say "Python reference: $(command -v "$candidate")"
+      return
+    fi
+  done
+  say "fetching torch $torch_version and torchvision into ${venv#"$root"/} (about 5.4 GB on disk)"
+  [[ -x $venv/bin/python3 ]] || python3 -m venv "$venv"
+  "$venv/bin/python3" -m pip --disable-pip-version-check install --no-cache-dir --progress-bar on \
+    "torch==$torch_version" torchvision scikit-learn numpy
+  touch "$venv/complete"
+}
+
+main() {
+  (($#)) || set -- build libtorch
+  local part
+  for part in "$@"; do
+    case $part in
+      build) debian_packages "${packages_build[@]}" ;;
+      lint) debian_packages "${packages_lint[@]}" ;;
+      fuzz) debian_packages "${packages_fuzz[@]}" ;;
+      libtorch) libtorch ;;
+      python-ref) python_ref ;;
+      *) die "unknown part $part; see the head of $0" ;;
+    esac
+  done
+}
+
+main "$@"

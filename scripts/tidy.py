@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Checks the naming rules of .clang-tidy: tidy.py BUILD_DIR [-j JOBS] [FILE...].
+
+Without files: all sources of fx/, tools/, examples/ and benchmarks/ in BUILD_DIR/compile_commands.json. What was
+found right is remembered in build/tidy-cache by the hash of the file, of all headers of the project and of the
+rules, and not checked again.
+"""
+
+import argparse
+import concurrent.futures
+import hashlib
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+CACHE = ROOT / "build" / "tidy-cache"
+INCLUDE = re.compile(r'^\s*#\s*include\s*[<"](fx/[^>"]+)[>"]', re.M)
+
+
+def closure(path, seen):
+    """Adds path and all headers of the project that it includes to seen."""
+    if path in seen or not path.is_file():
+        return seen
+    seen.add(path)
+    for name in INCLUDE.findall(path.read_text(errors="replace")):
+        closure(ROOT / name, seen)
+    return seen
+
+
+def digest(path):
+    """The hash of all that the verdict on path depends on."""
+    state = hashlib.sha256((ROOT / ".clang-tidy").read_bytes())
+    for file in sorted(closure(path, set())):
+        state.update(file.as_posix().encode() + b"\0" + file.read_bytes())
+    return state.hexdigest()
+
+
+def arguments_of(entry):
+    """Compiler arguments that clang understands: without the precompiled header, which is g++'s."""
+    words = entry["command"].split()
+    kept = []
+    skip = False
+    for word in words[1:]:
+        if skip:
+            skip = False
+        elif word in ("-include", "-o", "-c"):
+            skip = word != "-c"
+        elif word.startswith(("-I", "-isystem", "-D", "-std")) or (kept and kept[-1] == "-isystem"):
+            kept.append(word)
+    return kept
+
+
+def check(path, entry):
+    key = CACHE / digest(path)
+    if key.exists():
+        return path, 0, "", 0.0
+    start = time.time()
+    result = subprocess.run(
+        ["clang-tidy-19", "--quiet", f"--header-filter={ROOT}/(fx|tools)/.*", str(path), "--", "-x", "c++"]
+        + arguments_of(entry), capture_output=True, text=True, cwd=ROOT)
+    if result.returncode == 0:
+        CACHE.mkdir(parents=True, exist_ok=True)
+        key.touch()
+    text = "\n".join(line for line in (result.stdout + result.stderr).splitlines()
+                     if not re.match(r"^\d+ warnings?|^Suppressed|^Use -header-filter", line))
+    return path, result.returncode, text, time.time() - start
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("build")
+    parser.add_argument("files", nargs="*")
+    parser.add_argument("-j", type=int, default=os.cpu_count())
+    options = parser.parse_args()
+
+    wanted = {pathlib.Path(f).resolve() for f in options.files}
+    entries = {}
+    for entry in json.loads((pathlib.Path(options.build) / "compile_commands.json").read_text()):
+        path = pathlib.Path(entry["file"])
+        inside = path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in (
+            "fx", "tools", "examples", "benchmarks")
+        if path in wanted or (not wanted and inside):
+            entries[path] = entry
+
+    failed = 0
+    with concurrent.futures.ThreadPoolExecutor(options.j) as pool:
+        for path, code, text, seconds in pool.map(lambda item: check(*item), sorted(entries.items())):
+            if code:
+                failed += 1
+                print(text)
+            if seconds:
+                print(f"tidy: {seconds:5.1f} s {'FAILED' if code else 'ok'} {path.relative_to(ROOT)}", flush=True)
+    print(f"tidy: {len(entries)} files, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
