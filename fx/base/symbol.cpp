@@ -1,0 +1,44 @@
+#include "fx/base/symbol.h"
+
+#include <deque>
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+
+namespace fx {
+namespace {
+
+struct SymbolTable {
+  std::shared_mutex mutex;
+  std::deque<std::string> texts;  // stable addresses
+  std::unordered_map<std::string_view, const std::string*> index;
+
+  const std::string* intern(std::string_view text) {
+    {
+      std::shared_lock lock(mutex);
+      if (auto it = index.find(text); it != index.end()) return it->second;
+    }
+    std::unique_lock lock(mutex);
+    if (auto it = index.find(text); it != index.end()) return it->second;
+    const std::string* stored = &texts.emplace_back(text);
+    index.emplace(*stored, stored);
+    return stored;
+  }
+};
+
+SymbolTable& table() {
+  static auto* instance = new SymbolTable;  // never destroyed: symbols outlive static destructors
+  return *instance;
+}
+
+const std::string* empty_text() {
+  static const std::string* text = table().intern("");
+  return text;
+}
+
+}  // namespace
+
+Symbol::Symbol() noexcept : text_(empty_text()) {}
+Symbol::Symbol(std::string_view text) : text_(table().intern(text)) {}
+
+}  // namespace fx

@@ -1,0 +1,364 @@
+#include "fx/graph/node.h"
+
+#include <algorithm>
+
+#include "fx/base/error.h"
+#include "fx/base/text.h"
+#include "fx/graph/graph.h"
+#include "fx/graph/namespace.h"
+#include "fx/ops/effects.h"
+
+namespace fx {
+
+using detail::UseEdge;
+
+// --- argument storage ------------------------------------------------------------------------------
+
+Argument* Node::ArgList::reserve(std::size_t size) {
+  clear();
+  if (size > kInline) heap_ = std::make_unique<Argument[]>(size);
+  size_ = static_cast<std::uint32_t>(size);
+  return data();
+}
+
+void Node::ArgList::assign(std::span<const Argument> items) {
+  std::copy(items.begin(), items.end(), reserve(items.size()));
+}
+
+void Node::ArgList::assign(Args&& items) {
+  std::move(items.begin(), items.end(), reserve(items.size()));
+}
+
+void Node::ArgList::clear() noexcept {
+  heap_.reset();
+  for (Argument& slot : inline_) slot = Argument();
+  size_ = 0;
+}
+
+// --- edges -----------------------------------------------------------------------------------------
+
+namespace {
+
+template <typename Fn>
+void for_each_input(std::span<const Argument> args, std::span<const KwArg> kwargs, Fn&& fn) {
+  for (const Argument& arg : args) arg.for_each_node(fn);
+  for (const KwArg& kwarg : kwargs) kwarg.value.for_each_node(fn);
+}
+
+}  // namespace
+
+void Node::link_inputs() {
+  // Most nodes have few inputs: compare linearly, and by a sorted copy beyond that.
+  constexpr std::size_t kLinear = 16;
+  Node* few[kLinear];
+  std::size_t count = 0;
+  std::vector<Node*> many;
+  std::vector<Node*> seen;  // sorted, only when many
+  for_each_input(args_.view(), kwargs_, [&](Node& input) {
+    if (many.empty()) {
+      if (std::find(few, few + count, &input) != few + count) return;
+      if (count < kLinear) {
+        few[count++] = &input;
+        return;
+      }
+      many.assign(few, few + count);
+      seen = many;
+      std::sort(seen.begin(), seen.end());
+    }
+    auto at = std::lower_bound(seen.begin(), seen.end(), &input);
+    if (at != seen.end() && *at == &input) return;
+    seen.insert(at, &input);
+    many.push_back(&input);
+  });
+  std::span<Node* const> inputs = many.empty() ? std::span<Node* const>(few, count) : many;
+  num_edges_ = static_cast<std::uint32_t>(inputs.size());
+  if (num_edges_ > kInlineEdges) heap_edges_ = std::make_unique<UseEdge[]>(num_edges_);
+  std::size_t i = 0;
+  for (UseEdge& edge : edges()) {
+    Node* producer = inputs[i++];
+    edge = {producer, this, producer->last_use_, nullptr};
+    (producer->last_use_ ? producer->last_use_->next : producer->first_use_) = &edge;
+    producer->last_use_ = &edge;
+    ++producer->num_users_;
+    if (producer->graph_ != graph_) [[unlikely]]
+      producer->graph_->foreign_edges_ = graph_->foreign_edges_ = true;
+  }
+}
+
+void Node::unlink_inputs() noexcept {
+  for (UseEdge& edge : edges()) {
+    Node* producer = edge.producer;
+    (edge.prev ? edge.prev->next : producer->first_use_) = edge.next;
+    (edge.next ? edge.next->prev : producer->last_use_) = edge.prev;
+    --producer->num_users_;
+  }
+  num_edges_ = 0;
+  heap_edges_.reset();
+}
+
+bool UserRange::contains(const Node& node) const {
+  return std::find(begin(), end(), &node) != end();
+}
+
+std::vector<Node*> Node::all_input_nodes() const {
+  std::vector<Node*> inputs;
+  inputs.reserve(num_edges_);
+  for (const UseEdge& edge : edges()) inputs.push_back(edge.producer);
+  return inputs;
+}
+
+bool Node::uses(const Node& producer) const noexcept {
+  return std::any_of(edges().begin(), edges().end(),
+                     [&](const UseEdge& edge) { return edge.producer == &producer; });
+}
+
+// --- reading ---------------------------------------------------------------------------------------
+
+std::string_view Node::name() const noexcept { return name_ ? name_->text : "<unnamed>"; }
+
+bool Node::calls(std::string_view name) const noexcept {
+  const Function* function = target_.function();
+  if (op_ != Opcode::kCallFunction || !function) return false;
+  if (function->name() == name) return true;
+  if (name.ends_with(".default")) name.remove_suffix(8);
+  if (function->kind() != FunctionKind::kOperator || function->overload_name().empty())
+    return function->name() == name;
+  std::string_view full = function->name();
+  return full.substr(0, full.size() - function->overload_name().size() - 1) == name;
+}
+
+const Argument& Node::arg(std::int64_t index) const {
+  const auto size = static_cast<std::int64_t>(args_.size());
+  const std::int64_t at = index < 0 ? index + size : index;
+  if (at < 0 || at >= size)
+    throw GraphError(ErrorCode::kIndexOutOfRange,
+                     "node " + std::string(name()) + " has " + std::to_string(size) +
+                         " positional arguments, index " + std::to_string(index) +
+                         " is out of range");
+  return args_.view()[static_cast<std::size_t>(at)];
+}
+
+const Argument* Node::find_kwarg(std::string_view key) const noexcept {
+  for (const KwArg& kwarg : kwargs_)
+    if (kwarg.key == key) return &kwarg.value;
+  return nullptr;
+}
+
+const Argument& Node::kwarg(std::string_view key) const {
+  if (const Argument* found = find_kwarg(key)) return *found;
+  throw GraphError(ErrorCode::kUnknownKwarg, "node " + std::string(name()) +
+                                                 " has no keyword argument " + str_repr(key) +
+                                                 ", it has " + repr(kwargs()));
+}
+
+const Meta& Node::meta() const noexcept {
+  static const Meta empty;
+  return meta_ ? *meta_ : empty;
+}
+
+Meta& Node::meta() noexcept {
+  if (!meta_) meta_ = std::make_unique<Meta>();
+  return *meta_;
+}
+
+std::string Node::stack_trace() const {
+  const auto* text = meta().get<std::string>("stack_trace");
+  return text ? *text : std::string();
+}
+
+// --- editing ---------------------------------------------------------------------------------------
+
+namespace {
+
+void check_target(Opcode op, const Target& target) {
+  if (static_cast<std::size_t>(op) > static_cast<std::size_t>(Opcode::kOutput))
+    throw GraphError(ErrorCode::kBadOpcode,
+                     "op " + std::to_string(static_cast<int>(op)) + " is not in the legal opcodes");
+  const bool wants_function = op == Opcode::kCallFunction;
+  if (wants_function == target.is_function()) return;
+  throw GraphError(ErrorCode::kBadTarget,
+                   "the target " + str_repr(target.str()) + " of a " + std::string(opcode_name(op)) +
+                       " node is a " + (target.is_function() ? "function" : "string") + " but a " +
+                       (wants_function ? "function" : "string") + " is expected");
+}
+
+}  // namespace
+
+void Node::set_target(Target target) { set_op(op_, target); }
+
+void Node::set_target(std::string_view name) {
+  set_op(op_, op_ == Opcode::kCallFunction ? Target::function(name) : Target::string(name));
+}
+
+void Node::set_op(Opcode op, Target target) {
+  check_target(op, target);
+  op_ = op;
+  target_ = target;
+  ++graph_->version_;
+}
+
+void Node::set_args(Args args) {
+  unlink_inputs();
+  args_.assign(std::move(args));
+  link_inputs();
+  ++graph_->version_;
+}
+
+void Node::set_kwargs(Kwargs kwargs) {
+  unlink_inputs();
+  kwargs_ = std::move(kwargs);
+  link_inputs();
+  ++graph_->version_;
+}
+
+void Node::set_args_kwargs(Args args, Kwargs kwargs) {
+  unlink_inputs();
+  args_.assign(std::move(args));
+  kwargs_ = std::move(kwargs);
+  link_inputs();
+  ++graph_->version_;
+}
+
+void Node::update_arg(std::int64_t index, Argument value) {
+  const Argument& slot = arg(index);  // checks the index
+  unlink_inputs();
+  const_cast<Argument&>(slot) = std::move(value);
+  link_inputs();
+  ++graph_->version_;
+}
+
+void Node::update_arg(std::string_view key, Argument value) {
+  kwarg(key);  // checks the key
+  update_kwarg(key, std::move(value));
+}
+
+void Node::insert_arg(std::int64_t index, Argument value) {
+  if (index < 0 || index > static_cast<std::int64_t>(args_.size()))
+    throw GraphError(ErrorCode::kIndexOutOfRange,
+                     "insert_arg index must be between 0 and " + std::to_string(args_.size()) +
+                         " for node " + std::string(name()) + ", found " + std::to_string(index));
+  Args args(args_.view().begin(), args_.view().end());
+  args.insert(args.begin() + index, std::move(value));
+  set_args(std::move(args));
+}
+
+void Node::update_kwarg(std::string_view key, Argument value) {
+  Kwargs kwargs = kwargs_;
+  auto at = std::find_if(kwargs.begin(), kwargs.end(), [&](auto& k) { return k.key == key; });
+  if (at != kwargs.end())
+    at->value = std::move(value);
+  else
+    kwargs.emplace_back(key, std::move(value));
+  set_kwargs(std::move(kwargs));
+}
+
+void Node::replace_input_with(Node& old, const Argument& replacement) {
+  auto replaced = [&](const Argument& argument) {
+    if (argument.node_or_null() == &old) return replacement;
+    return argument.map_nodes(
+        [&](Node& node) { return &node == &old ? replacement : Argument(node); });
+  };
+  unlink_inputs();
+  for (Argument& slot : args_.mutable_view())
+    if (slot.has_nodes()) slot = replaced(slot);
+  for (KwArg& kwarg : kwargs_)
+    if (kwarg.value.has_nodes()) kwarg.value = replaced(kwarg.value);
+  link_inputs();
+  ++graph_->version_;
+}
+
+std::vector<Node*> Node::replace_all_uses_with(Node& replacement,
+                                               const std::function<bool(Node&)>& filter,
+                                               bool propagate_meta) {
+  graph_->check_member(replacement, "replacement");
+  if (propagate_meta) {
+    if (replacement.meta_ && !replacement.meta_->empty())
+      throw GraphError(ErrorCode::kMetaNotEmpty,
+                       "Called node.replace_all_uses_with(replace_with, propagate_meta=True), but "
+                       "replace_with " +
+                           std::string(replacement.name()) + " already has .meta keys");
+    if (meta_) replacement.meta() = *meta_;
+  }
+  std::vector<Node*> changed = users().to_vector();
+  if (filter) std::erase_if(changed, [&](Node* user) { return !filter(*user); });
+  if (&replacement == this) return changed;
+  const Argument value(replacement);
+  for (Node* user : changed) user->replace_input_with(*this, value);
+  return changed;
+}
+
+std::string_view Node::rename(std::string_view candidate) {
+  if (candidate == name()) return name();
+  detail::NameEntry* made = graph_->names_->create(candidate);
+  if (name_ && name_->owner == this) name_->owner = nullptr;
+  name_ = made;
+  made->owner = this;
+  ++graph_->version_;
+  return name();
+}
+
+// --- position --------------------------------------------------------------------------------------
+
+Node* Node::next() const noexcept {
+  Node* n = next_;
+  while (n->erased_) n = n->next_;
+  return n == graph_->root_ ? nullptr : n;
+}
+
+Node* Node::prev() const noexcept {
+  Node* n = prev_;
+  while (n->erased_) n = n->prev_;
+  return n == graph_->root_ ? nullptr : n;
+}
+
+void Node::prepend(Node& node) {
+  if (node.graph_ != graph_)
+    throw GraphError(ErrorCode::kForeignNode,
+                     "Attempting to move a Node into a different Graph: " + std::string(node.name()));
+  graph_->check_member(*this, "position");
+  graph_->check_member(node, "node");
+  if (&node == this || node.next_ == this) return;
+  graph_->unlink(node);
+  graph_->insert_before(*this, node);
+  ++graph_->version_;
+}
+
+void Node::append(Node& node) {
+  if (node.graph_ != graph_)
+    throw GraphError(ErrorCode::kForeignNode,
+                     "Attempting to move a Node into a different Graph: " + std::string(node.name()));
+  graph_->check_member(*this, "position");
+  graph_->check_member(node, "node");
+  if (&node == this || next_ == &node) return;
+  graph_->unlink(node);
+  graph_->insert_before(*next_, node);
+  ++graph_->version_;
+}
+
+// --- effects ---------------------------------------------------------------------------------------
+
+bool Node::is_impure(bool impure_random) const {
+  switch (op_) {
+    case Opcode::kPlaceholder:
+    case Opcode::kOutput: return true;
+    case Opcode::kGetAttr: return false;
+    case Opcode::kCallModule:
+      // Nothing is known of a module without its owner: keep the call.
+      return !graph_->owner() || graph_->owner()->module_is_impure(target_.str(), impure_random);
+    case Opcode::kCallMethod:
+    case Opcode::kCallFunction: break;
+  }
+  auto has_kwarg_named = [&](std::string_view key) { return has_kwarg(key); };
+  const Effects effects = op_ == Opcode::kCallMethod
+                              ? effects_of_method(target_.str(), has_kwarg_named)
+                              : effects_of(*target_.function(), has_kwarg_named);
+  if (!effects.mutates && !effects.other && !(effects.random && impure_random)) return false;
+  if (effects.unless_false_name.empty()) return true;
+  // Effects that a flag argument switches on, such as `training` of batch_norm.
+  const Argument* flag = find_kwarg(effects.unless_false_name);
+  if (!flag && effects.unless_false_index < num_args())
+    flag = &args_.view()[effects.unless_false_index];
+  return !flag || flag->kind() != Argument::Kind::kBool || flag->to_bool();
+}
+
+}  // namespace fx
