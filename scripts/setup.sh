@@ -93,7 +93,8 @@ libtorch() {
   say "no LibTorch found; fetching torch $torch_version into ${venv#"$root"/} (about 1.3 GB on disk)"
   rm -f "$venv/complete"
   [[ -x $venv/bin/python3 ]] || python3 -m venv "$venv"
-  local pip=("$venv/bin/python3" -m pip --disable-pip-version-check install --no-cache-dir --progress-bar on)
+  local pip=("$venv/bin/python3" -m pip --disable-pip-version-check install --no-cache-dir --no-warn-conflicts
+    --progress-bar on)
   "${pip[@]}" --no-deps "torch==$torch_version"
   local runtime
   mapfile -t runtime < <("$venv/bin/python3" "$root/scripts/torch_runtime_wheels.py")

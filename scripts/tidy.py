@@ -71,6 +71,17 @@ def check(path, entry):
     return path, result.returncode, text, time.time() - start
 
 
+def print_new(text, seen):
+    """Prints the diagnostics of text that are not in seen: a header's are found again in each file that includes it."""
+    show = True
+    for line in text.splitlines():
+        if re.match(r"^\S+:\d+:\d+: (error|warning)", line):
+            show = line not in seen
+            seen.add(line)
+        if show:
+            print(line)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("build")
@@ -88,11 +99,12 @@ def main():
             entries[path] = entry
 
     failed = 0
+    seen = set()
     with concurrent.futures.ThreadPoolExecutor(options.j) as pool:
         for path, code, text, seconds in pool.map(lambda item: check(*item), sorted(entries.items())):
             if code:
                 failed += 1
-                print(text)
+                print_new(text, seen)
             if seconds:
                 print(f"tidy: {seconds:5.1f} s {'FAILED' if code else 'ok'} {path.relative_to(ROOT)}", flush=True)
     print(f"tidy: {len(entries)} files, {failed} failed")
