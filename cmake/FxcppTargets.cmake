@@ -2,6 +2,7 @@
 #   fxcpp_stage(NAME ...)    one stage of the library: an object library fx_NAME
 #   fxcpp_test(NAME ...)     the tests of a stage: one GoogleTest program test_NAME
 #   fxcpp_program(NAME ...)  a program that links the whole library: tool, example, benchmark
+#   fxcpp_fuzzer(NAME ...)   a libFuzzer program on the whole library, preset fuzz
 
 # Reads cmake/layers.txt: FXCPP_STAGES (lowest first), and for each stage FXCPP_BELOW_<stage>: all stages below it.
 function(fxcpp_read_layers)
@@ -47,7 +48,8 @@ function(fxcpp_stage name)
     set(arg_SOURCES "${CMAKE_CURRENT_BINARY_DIR}/empty.cpp")
     set(arg_PCH none)
   endif()
-  add_library(fx_${name} OBJECT ${arg_SOURCES} ${arg_HEADERS})
+  # HEADERS are documentation for the reader and for installation; CMake would take *.def for linker input.
+  add_library(fx_${name} OBJECT ${arg_SOURCES})
   target_include_directories(fx_${name} PUBLIC "${PROJECT_SOURCE_DIR}")
   target_link_libraries(fx_${name} PRIVATE fxcpp_flags LibTorch::LibTorch ${arg_LIBS})
   fxcpp_use_pch(fx_${name} ${arg_PCH})
@@ -70,6 +72,10 @@ function(fxcpp_add_ctest name)
   if(FXCPP_SANITIZE MATCHES "address")
     # LibTorch itself leaks at exit; its arenas are not ours to check.
     list(APPEND environment "ASAN_OPTIONS=detect_leaks=0:detect_odr_violation=0")
+  endif()
+  if(FXCPP_SANITIZE MATCHES "thread")
+    # LibTorch and OpenMP are not instrumented: what happens inside them cannot be judged.
+    list(APPEND environment "TSAN_OPTIONS=ignore_noninstrumented_modules=1")
   endif()
   if(FXCPP_SANITIZE MATCHES "undefined")
     list(APPEND environment "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1")
@@ -150,5 +156,15 @@ function(fxcpp_program name)
   fxcpp_use_pch(${name} ${arg_PCH})
   if(arg_INSTALL)
     install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endif()
+endfunction()
+
+# fxcpp_fuzzer(NAME SOURCES file... [LIBS target...])
+# A libFuzzer program fuzz_NAME: its sources define LLVMFuzzerTestOneInput.
+function(fxcpp_fuzzer name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBS")
+  fxcpp_program(fuzz_${name} PCH torch SOURCES ${arg_SOURCES} LIBS ${arg_LIBS})
+  if(TARGET fuzz_${name})
+    target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
   endif()
 endfunction()
