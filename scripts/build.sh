@@ -1,16 +1,20 @@
 #!/bin/bash
-# Configures the preset $1 if that has not been done, and builds the target $3 with $2 jobs.
-# The target `configure` stops after configuring. One build at a time: a lock keeps others waiting.
+# Configures the preset $1 if that has not been done or something it looked for has changed, and builds the target
+# $3 with $2 jobs. The target `configure` stops after configuring. A lock keeps other builds waiting.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 preset=$1 jobs=$2 target=$3
-mkdir -p build
+mkdir -p "build/$preset"
 exec 9>build/.lock
 flock 9
 
-if [[ ! -e build/$preset/build.ninja ]]; then
+# What the configuration was found with: the environment and the state of .deps.
+found=$(printf '%s\n' "${FXCPP_TORCH_ROOT:-}" "${FXCPP_PYTHON:-}" "${CMAKE_PREFIX_PATH:-}" && ls .deps/*/complete 2>/dev/null || true)
+stamp=build/$preset/.found
+if [[ ! -e build/$preset/build.ninja || ! -e $stamp || $(<"$stamp") != "$found" ]]; then
   cmake --preset "$preset" 9>&-
+  printf '%s\n' "$found" >"$stamp"
 fi
 [[ $target == configure ]] && exit 0
 start=$SECONDS
