@@ -10,7 +10,9 @@ exec 9>build/.lock
 flock 9
 
 # What the configuration was found with: the environment and the state of .deps.
-found=$(printf '%s\n' "${FXCPP_TORCH_ROOT:-}" "${FXCPP_PYTHON:-}" "${CMAKE_PREFIX_PATH:-}" && ls .deps/*/complete 2>/dev/null || true)
+shopt -s nullglob
+complete=(.deps/*/complete)
+found="${FXCPP_TORCH_ROOT:-}|${FXCPP_PYTHON:-}|${CMAKE_PREFIX_PATH:-}|${complete[*]}"
 stamp=build/$preset/.found
 if [[ ! -e build/$preset/build.ninja || ! -e $stamp || $(<"$stamp") != "$found" ]]; then
   cmake --preset "$preset" 9>&-
