@@ -47,8 +47,10 @@ class ZipReader {
   }
 
   /// Compares the contents with their CRC-32; throws ImportError kChecksum. A record whose CRC was
-  /// not computed (0, torch's compute_crc32=False) passes. O(size).
-  void check_crc(const ZipEntry& entry) const;
+  /// not computed (0, torch's compute_crc32=False) passes. O(size). The second form looks at a copy
+  /// of the contents, for callers who do not trust the file to stay as it is.
+  void check_crc(const ZipEntry& entry) const { check_crc(entry, data(entry)); }
+  void check_crc(const ZipEntry& entry, std::span<const std::byte> contents) const;
 
   const std::string& path() const { return path_; }
 
