@@ -1,0 +1,160 @@
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "fx/graph/graph.h"
+#include "fx/ops/value.h"
+
+namespace fx {
+
+class Executable;  // run/executable.h: what recompile() builds
+
+/// How structured inputs and outputs map to the flat ones of the graph: a tree of tuples, lists, dicts
+/// and named tuples over leaves (torch.utils._pytree.TreeSpec).
+struct TreeSpec {
+  enum class Kind : std::uint8_t { kLeaf, kNone, kTuple, kList, kDict, kNamedTuple };
+  Kind kind = Kind::kLeaf;
+  std::vector<std::string> keys;  ///< of a dict or named tuple
+  std::string type_name;          ///< of a named tuple
+  std::vector<TreeSpec> children;
+
+  /// Number of leaves below.
+  std::size_t num_leaves() const;
+  friend bool operator==(const TreeSpec&, const TreeSpec&) = default;
+};
+
+/// A torch::nn::Module that runs a graph (torch.fx.GraphModule).
+///
+/// It owns the attributes that its graph reads: parameters, buffers, submodules and constants, under
+/// the names they had in the module they come from, shared with it, not copied; so its state_dict keys
+/// are those of the original. The graph may be edited at any time; calls run the program of the last
+/// recompile() (construction recompiles), the Interpreter always the graph as it stands.
+///
+/// Threads: any number may call one GraphModule that nobody edits or recompiles.
+class GraphModule : public torch::nn::Module, public GraphOwner {
+ public:
+  /// Copies the attributes that `graph` refers to from `root` (shared, not cloned), takes its train or
+  /// eval flag, and becomes the owner of `graph`. A graph has one owner: the last GraphModule made.
+  /// @throws GraphError kMissingAttribute naming node and path.
+  GraphModule(const torch::nn::Module& root, std::shared_ptr<Graph> graph,
+              std::string class_name = "GraphModule");
+  /// Without a root: attributes are added by set_parameter and so on before they are referred to.
+  explicit GraphModule(std::shared_ptr<Graph> graph = std::make_shared<Graph>(),
+                       std::string class_name = "GraphModule");
+  ~GraphModule() override;
+
+  Graph& graph() noexcept { return *graph_; }
+  const Graph& graph() const noexcept { return *graph_; }
+  const std::shared_ptr<Graph>& graph_ptr() const noexcept { return graph_; }
+  /// Replaces the graph and recompiles.
+  void set_graph(std::shared_ptr<Graph> graph);
+  const std::string& class_name() const noexcept { return class_name_; }
+  void set_class_name(std::string name) { class_name_ = std::move(name); }
+
+  /// Builds the executable form of the graph; also of nested GraphModules. O(nodes). A broken graph
+  /// compiles; running it fails with the node named. Edits take effect in calls only after this.
+  void recompile();
+  /// Whether the graph changed since the last recompile.
+  bool needs_recompile() const noexcept;
+
+  /// Runs the program: one value for each placeholder, in order; missing ones take their default.
+  /// With in_spec, structured inputs are flattened first, and with out_spec outputs are restored.
+  /// @throws RunError kMissingInput, kExtraInput, kUnknownInput, and for a failing node kNodeFailed
+  ///   with the original exception nested.
+  Value forward(Values inputs, KwValues kwargs = {});
+  template <typename... Inputs>
+    requires(!(std::is_same_v<std::decay_t<Inputs>, Values> || ...))
+  Value operator()(Inputs&&... inputs) {
+    return forward(Values{Value(std::forward<Inputs>(inputs))...});
+  }
+  Value operator()(Values inputs, KwValues kwargs = {}) {
+    return forward(std::move(inputs), std::move(kwargs));
+  }
+
+  /// A deep copy that shares nothing: graph, meta, parameters, buffers and submodules are cloned.
+  /// @throws GraphError kNotCopyable for a submodule without clone().
+  std::shared_ptr<GraphModule> deep_copy() const;
+  /// The same for torch::nn::Module's interface.
+  std::shared_ptr<torch::nn::Module> clone(
+      const std::optional<torch::Device>& device = std::nullopt) const override;
+
+  // --- attributes by dotted path ------------------------------------------------------------------
+  /// Adds or replaces; makes intermediate modules. @throws GraphError kBadName
+  void set_parameter(std::string_view path, at::Tensor tensor);
+  /// @param persistent false keeps the buffer out of state_dict().
+  void set_buffer(std::string_view path, at::Tensor tensor, bool persistent = true);
+  /// A tensor that is no part of the state (a lifted constant).
+  void set_constant(std::string_view path, at::Tensor tensor);
+  void set_submodule(std::string_view path, std::shared_ptr<torch::nn::Module> module);
+  /// torch.fx's add_submodule: false when a path atom exists and is no module.
+  bool add_submodule(std::string_view path, std::shared_ptr<torch::nn::Module> module);
+  /// False when there is no module at that path.
+  bool delete_submodule(std::string_view path);
+  /// Deletes submodules that neither call_module nor get_attr refers to (children of used ones stay).
+  void delete_all_unused_submodules();
+  /// A fresh attribute path "prefixN" that is not taken.
+  std::string fresh_attribute(std::string_view prefix) const;
+
+  /// The tensor at a path, or an undefined one.
+  at::Tensor find_tensor(std::string_view path) const;
+  /// @throws RunError kMissingAttr: "Node referenced nonexistent target a.b", up to the failing atom.
+  Value fetch_attr(std::string_view path) const;
+  /// The submodule at a path, or null.
+  std::shared_ptr<torch::nn::Module> find_submodule(std::string_view path) const;
+  /// Parameters and persistent buffers by qualified name, in registration order.
+  std::vector<std::pair<std::string, at::Tensor>> state_dict() const;
+  /// Copies values in; every key must be there with the same shape when `strict`.
+  /// @throws GraphError kMissingAttribute listing missing and unexpected keys, RunError kShapeMismatch
+  void load_state_dict(const std::vector<std::pair<std::string, at::Tensor>>& state,
+                       bool strict = true);
+
+  // --- structured inputs and outputs ----------------------------------------------------------------
+  const std::optional<TreeSpec>& in_spec() const noexcept { return in_spec_; }
+  const std::optional<TreeSpec>& out_spec() const noexcept { return out_spec_; }
+  /// in_spec is a tuple of (args tuple, kwargs dict), as torch.export writes it.
+  void set_specs(std::optional<TreeSpec> in_spec, std::optional<TreeSpec> out_spec);
+
+  // --- text ----------------------------------------------------------------------------------------
+  /// C++ source of a function that does what the graph does, on LibTorch alone.
+  std::string code() const;
+  /// Python source of a torch.nn.Module class whose forward is the graph, as torch.fx prints it.
+  std::string python_code() const;
+  /// Free data on the module; deep-copied with it.
+  Meta& meta() noexcept { return meta_; }
+  const Meta& meta() const noexcept { return meta_; }
+
+  // GraphOwner
+  AttrKind attr_kind(std::string_view path) const override;
+  bool module_is_impure(std::string_view path, bool impure_random) const override;
+  Graph* nested_graph(std::string_view path) const override;
+
+  void pretty_print(std::ostream& out) const override;
+
+ private:
+  void copy_attributes(const torch::nn::Module& root);
+  torch::nn::Module& make_parents(std::string_view path, std::string* leaf);
+
+  std::shared_ptr<Graph> graph_;
+  std::string class_name_;
+  std::shared_ptr<const Executable> executable_;
+  std::uint64_t compiled_version_ = 0;
+  std::map<std::string, at::Tensor, std::less<>> constants_;
+  std::map<std::string, bool, std::less<>> non_persistent_;  // buffer paths outside the state_dict
+  std::optional<TreeSpec> in_spec_;
+  std::optional<TreeSpec> out_spec_;
+  Meta meta_;
+};
+
+/// Flattens `value` by `spec`. @throws RunError kWrongType saying what was wanted at which path.
+void flatten(const TreeSpec& spec, const Value& value, Values& leaves);
+/// The inverse; takes leaves from `position` on.
+Value unflatten(const TreeSpec& spec, const Values& leaves, std::size_t& position);
+
+}  // namespace fx

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <typeindex>
+
+#include "fx/ops/call.h"
+#include "fx/ops/value.h"
+
+namespace fx {
+
+/// What is known of a module class. torch::nn::Module has no virtual forward, so calling a module
+/// through its base class needs this table: all of torch::nn stands in it (graph/module_types.def),
+/// own classes join with register_module_type.
+struct ModuleType {
+  std::string name;        ///< "torch.nn.Linear", as Python and printed graphs call it
+  std::string short_name;  ///< "Linear"
+  /// Part of torch::nn, thus a leaf of symbolic tracing by default.
+  bool is_leaf = false;
+  /// Runs forward(args...).
+  std::function<Value(torch::nn::Module&, Values, KwValues)> call;
+  /// Whether a call of the module as it stands may have effects (batch norm updating its statistics,
+  /// dropout in training).
+  std::function<bool(const torch::nn::Module&, bool impure_random)> is_impure;
+};
+
+/// The entry for the dynamic type of `module`, or null. Thread safe, O(1).
+const ModuleType* find_module_type(const torch::nn::Module& module);
+
+/// Adds or replaces an entry. Thread safe.
+void register_module_type(std::type_index type, ModuleType entry);
+
+/// Calls a module of any registered type, or a GraphModule.
+/// @throws GraphError kUnknownModuleType naming the class.
+Value call_module(torch::nn::Module& module, Values args, KwValues kwargs = {});
+
+/// Readable class name: the registered one, else the demangled C++ name.
+std::string module_type_name(const torch::nn::Module& module);
+
+}  // namespace fx
