@@ -25,10 +25,18 @@ function(fxcpp_read_layers)
   set(FXCPP_STAGES "${stages}" PARENT_SCOPE)
 endfunction()
 
+# Tests are compiled with -O1 where the library has -O2: a third quicker to compile.
+function(fxcpp_compile_quickly target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
+endfunction()
+
 # Makes ${target} use the precompiled header cmake/pch/${kind}.h, which is compiled once for all users.
 function(fxcpp_use_pch target kind)
   if(FXCPP_PCH AND NOT kind STREQUAL "none")
     target_precompile_headers(${target} REUSE_FROM fxcpp_pch_${kind})
+  endif()
+  if(kind STREQUAL "tests")
+    fxcpp_compile_quickly(${target})
   endif()
 endfunction()
 
