@@ -9,7 +9,7 @@
 # A folder is usable if it has include/ATen/ATen.h and lib/libtorch_cpu.so.
 #
 # Result: LibTorch_FOUND, LibTorch_VERSION ("2.15.0"), LibTorch_FULL_VERSION ("2.15.0+cu132"),
-# LibTorch_ROOT, LibTorch_RUNTIME_DIRS (all folders the loader needs) and the target LibTorch::LibTorch.
+# LibTorch_PATH, LibTorch_RUNTIME_DIRS (all folders the loader needs) and the target LibTorch::LibTorch.
 #
 # The target links libtorch_cpu.so and libc10.so and nothing else: TorchConfig.cmake of a CUDA wheel wants
 # a CUDA toolkit, which CPU use does not need. libtorch_cpu.so itself may need libcudart and libcupti; the
@@ -52,7 +52,7 @@ function(_libtorch_check root out)
     if(NOT number)
       set(reason "its version cannot be read from version.py, build-version or torch/headeronly/version.h")
     elseif(number VERSION_LESS _libtorch_min)
-      set(reason "it is LibTorch ${version}; fxcpp needs ${_libtorch_min} or later")
+      set(reason "it is LibTorch ${version}, and fxcpp needs ${_libtorch_min} or later")
     else()
       file(STRINGS "${root}/lib/libc10.so" abi REGEX "__cxx11" LIMIT_COUNT 1)
       if(NOT abi)
@@ -76,7 +76,7 @@ print(list(s.submodule_search_locations)[0] if s and s.submodule_search_location
   set(${out} "${root}" PARENT_SCOPE)
 endfunction()
 
-set(LibTorch_ROOT "")
+set(LibTorch_PATH "")
 set(_libtorch_notes "")
 
 set(_libtorch_explicit "${FXCPP_TORCH_ROOT}")
@@ -90,7 +90,7 @@ if(_libtorch_explicit)
   if(_libtorch_reason)
     set(_libtorch_notes "\n  FXCPP_TORCH_ROOT=${_libtorch_explicit} cannot be used: ${_libtorch_reason}.")
   else()
-    set(LibTorch_ROOT "${_libtorch_explicit}")
+    set(LibTorch_PATH "${_libtorch_explicit}")
   endif()
 else()
   set(_libtorch_candidates "")
@@ -124,25 +124,25 @@ else()
   endif()
 
   foreach(_libtorch_dir IN LISTS _libtorch_candidates)
-    if(NOT LibTorch_ROOT AND EXISTS "${_libtorch_dir}/lib/libtorch_cpu.so")
+    if(NOT LibTorch_PATH AND EXISTS "${_libtorch_dir}/lib/libtorch_cpu.so")
       _libtorch_check("${_libtorch_dir}" _libtorch_reason)
       if(_libtorch_reason)
         string(APPEND _libtorch_notes "\n  Skipped ${_libtorch_dir}: ${_libtorch_reason}.")
       else()
-        set(LibTorch_ROOT "${_libtorch_dir}")
+        set(LibTorch_PATH "${_libtorch_dir}")
       endif()
     endif()
   endforeach()
 endif()
 
-if(LibTorch_ROOT)
-  _libtorch_read_version("${LibTorch_ROOT}" LibTorch_FULL_VERSION)
+if(LibTorch_PATH)
+  _libtorch_read_version("${LibTorch_PATH}" LibTorch_FULL_VERSION)
   string(REGEX MATCH "^[0-9]+\\.[0-9]+(\\.[0-9]+)?" LibTorch_VERSION "${LibTorch_FULL_VERSION}")
   string(REGEX MATCH "^[0-9]+\\.[0-9]+" _libtorch_minor "${LibTorch_VERSION}")
 
   # The wheels that bring libcudart and libcupti lie beside torch: site-packages/nvidia/**/lib.
-  set(LibTorch_RUNTIME_DIRS "${LibTorch_ROOT}/lib")
-  get_filename_component(_libtorch_site "${LibTorch_ROOT}" DIRECTORY)
+  set(LibTorch_RUNTIME_DIRS "${LibTorch_PATH}/lib")
+  get_filename_component(_libtorch_site "${LibTorch_PATH}" DIRECTORY)
   file(GLOB _libtorch_cuda
        "${_libtorch_site}/nvidia/*/lib/libcudart.so*" "${_libtorch_site}/nvidia/*/*/lib/libcudart.so*"
        "${_libtorch_site}/nvidia/*/lib/libcupti.so*" "${_libtorch_site}/nvidia/*/*/lib/libcupti.so*")
@@ -158,24 +158,23 @@ if(LibTorch_ROOT)
       list(APPEND _libtorch_link_options "LINKER:-rpath,${_libtorch_dir}"
            "LINKER:-rpath-link,${_libtorch_dir}")
     endforeach()
-    find_package(Threads QUIET)
     add_library(LibTorch::LibTorch INTERFACE IMPORTED)
     # One item, so that CMake can neither reorder nor merge its parts. libtorch_cpu.so registers the operators
     # when it is loaded, so it must stay needed even where no symbol of it is used.
-    set(_libtorch_link "-Wl,--push-state,--no-as-needed,${LibTorch_ROOT}/lib/libtorch_cpu.so")
-    string(APPEND _libtorch_link ",${LibTorch_ROOT}/lib/libc10.so,--pop-state")
+    set(_libtorch_link "-Wl,--push-state,--no-as-needed,${LibTorch_PATH}/lib/libtorch_cpu.so")
+    string(APPEND _libtorch_link ",${LibTorch_PATH}/lib/libc10.so,--pop-state")
     set_target_properties(LibTorch::LibTorch PROPERTIES
       INTERFACE_INCLUDE_DIRECTORIES
-        "${LibTorch_ROOT}/include;${LibTorch_ROOT}/include/torch/csrc/api/include"
+        "${LibTorch_PATH}/include;${LibTorch_PATH}/include/torch/csrc/api/include"
       INTERFACE_SYSTEM_INCLUDE_DIRECTORIES
-        "${LibTorch_ROOT}/include;${LibTorch_ROOT}/include/torch/csrc/api/include"
+        "${LibTorch_PATH}/include;${LibTorch_PATH}/include/torch/csrc/api/include"
       INTERFACE_COMPILE_FEATURES cxx_std_20
       INTERFACE_LINK_LIBRARIES "${_libtorch_link}"
       INTERFACE_LINK_OPTIONS "${_libtorch_link_options}")
   endif()
 
   if(NOT LibTorch_FIND_QUIETLY)
-    message(STATUS "LibTorch ${LibTorch_FULL_VERSION} at ${LibTorch_ROOT}")
+    message(STATUS "LibTorch ${LibTorch_FULL_VERSION} at ${LibTorch_PATH}")
     if(_libtorch_minor VERSION_GREATER _libtorch_max)
       message(WARNING "LibTorch ${LibTorch_FULL_VERSION} is newer than the versions fxcpp is tested with "
                       "(${_libtorch_min} to ${_libtorch_max}). It may not compile, or behave differently. "
@@ -189,7 +188,7 @@ set(FPHSA_NAME_MISMATCHED TRUE)
 set(_libtorch_quiet "${LibTorch_FIND_QUIETLY}")
 set(LibTorch_FIND_QUIETLY TRUE)
 find_package_handle_standard_args(LibTorch
-  REQUIRED_VARS LibTorch_ROOT
+  REQUIRED_VARS LibTorch_PATH
   VERSION_VAR LibTorch_VERSION
   REASON_FAILURE_MESSAGE
     "no usable LibTorch was found.${_libtorch_notes}
