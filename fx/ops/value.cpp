@@ -21,6 +21,8 @@ const T* holder(const Value& value) {
   return value.isCapsule() ? dynamic_cast<const T*>(value.toCapsule().get()) : nullptr;
 }
 
+std::string complex_text(c10::complex<double> v) { return complex_repr({v.real(), v.imag()}); }
+
 std::string joined(const Values& values) {
   std::string out;
   for (const Value& value : values) out += (out.empty() ? "" : ", ") + to_string(value);
@@ -73,7 +75,7 @@ std::string tensor_elements(const at::Tensor& t, const NumberFormat* floats, std
   if (t.dim() == 0) {
     std::string text = floats                                ? floats->format(t.item<double>())
                        : t.scalar_type() == at::kBool        ? (t.item<bool>() ? "True" : "False")
-                       : c10::isComplexType(t.scalar_type()) ? complex_repr(t.item<c10::complex<double>>())
+                       : c10::isComplexType(t.scalar_type()) ? complex_text(t.item<c10::complex<double>>())
                                                              : std::to_string(t.item<std::int64_t>());
     return std::string(width > text.size() ? width - text.size() : 0, ' ') + text;
   }
@@ -167,7 +169,7 @@ std::string to_string(const Value& value) {
   if (value.isBool()) return value.toBool() ? "True" : "False";
   if (value.isInt()) return std::to_string(value.toInt());
   if (value.isDouble()) return float_repr(value.toDouble());
-  if (value.isComplexDouble()) return complex_repr(value.toComplexDouble());
+  if (value.isComplexDouble()) return complex_text(value.toComplexDouble());
   if (value.isString()) return str_repr(value.toStringRef());
   if (value.isDevice()) return "device(type='" + value.toDevice().str() + "')";
   if (const Slice* slice = as_slice(value))

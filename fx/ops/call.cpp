@@ -1,0 +1,153 @@
+#include "fx/ops/call.h"
+
+#include <ATen/ATen.h>
+
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+
+#include "fx/base/error.h"
+#include "fx/base/text.h"
+#include "fx/ops/builtins.h"
+
+namespace fx {
+namespace {
+
+struct WrappedTable {
+  std::shared_mutex mutex;
+  std::unordered_map<const Function*, std::shared_ptr<const WrappedFunction>> functions;
+
+  std::shared_ptr<const WrappedFunction> find(const Function& function) {
+    std::shared_lock lock(mutex);
+    auto found = functions.find(&function);
+    return found == functions.end() ? nullptr : found->second;
+  }
+};
+
+WrappedTable& wrapped() {
+  static auto* instance = new WrappedTable;
+  return *instance;
+}
+
+Value call_overloads(const OpInfo& info, std::string_view name, Values& args, KwValues& kwargs) {
+  torch::jit::Stack stack;
+  const Overload* overload = &info.overloads.front();
+  if (info.overloads.size() > 1 || !bind(*overload, args, kwargs, stack).empty())
+    overload = &select_and_bind(info, name, args, kwargs, stack);
+  overload->handle.callBoxed(stack);
+  return pack_results(stack, overload->handle.schema().returns().size());
+}
+
+// Tensor methods that are conversions, not operators.
+std::optional<at::ScalarType> dtype_of_conversion(std::string_view method) {
+  static const std::unordered_map<std::string_view, at::ScalarType> kConversions = {
+      {"float", at::kFloat}, {"double", at::kDouble}, {"half", at::kHalf},  {"bfloat16", at::kBFloat16},
+      {"long", at::kLong},   {"int", at::kInt},       {"short", at::kShort}, {"char", at::kChar},
+      {"byte", at::kByte},   {"bool", at::kBool}};
+  auto found = kConversions.find(method);
+  if (found == kConversions.end()) return std::nullopt;
+  return found->second;
+}
+
+}  // namespace
+
+Value pack_results(torch::jit::Stack& stack, std::size_t count) {
+  if (count == 0) return {};
+  if (count == 1) return std::move(stack.back());
+  return c10::ivalue::Tuple::create(
+      Values(std::make_move_iterator(stack.end() - static_cast<std::ptrdiff_t>(count)),
+             std::make_move_iterator(stack.end())));
+}
+
+Value call(const Function& function, Values args, KwValues kwargs) {
+  switch (function.kind()) {
+    case FunctionKind::kTorch:
+      if (Builtin builtin = find_builtin(function.name())) return builtin(args, kwargs);
+      [[fallthrough]];
+    case FunctionKind::kOperator: {
+      const OpInfo& info = OpInfo::of(function);
+      if (info.overloads.empty())
+        throw RunError(ErrorCode::kUnknownOperator,
+                       "this process has no operator " + str_repr(function.name()));
+      return call_overloads(info, function.name(), args, kwargs);
+    }
+    case FunctionKind::kBuiltin:
+      if (Builtin builtin = find_builtin(function.name())) return builtin(args, kwargs);
+      throw RunError(ErrorCode::kNotRunnable, "there is no built-in " + str_repr(function.name()));
+    case FunctionKind::kWrapped:
+      if (auto implementation = wrapped().find(function))
+        return (*implementation)(std::move(args), std::move(kwargs));
+      throw RunError(ErrorCode::kNotRunnable,
+                     "no implementation of the wrapped function " + str_repr(function.name()) +
+                         " is registered in this process");
+  }
+  FX_ASSERT(false, "unknown function kind");
+}
+
+Value call_method(std::string_view name, Values args, KwValues kwargs) {
+  if (args.empty())
+    throw RunError(ErrorCode::kWrongType,
+                   "method " + str_repr(name) + " was called without an object");
+  if (!args[0].isTensor()) {
+    // Methods of Python's own containers are not part of the vocabulary.
+    throw RunError(ErrorCode::kWrongType, "method " + str_repr(name) + " was called on a " +
+                                              describe(args[0]) + ", wanted a Tensor");
+  }
+  const at::Tensor& self = args[0].toTensor();
+  if (args.size() == 1 && kwargs.empty()) {
+    if (auto dtype = dtype_of_conversion(name)) return self.to(*dtype);
+    if (name == "cpu") return self.to(at::kCPU);
+    if (name == "cuda") return self.to(at::kCUDA);
+    if (name == "size") return Value(self.sizes().vec());
+    if (name == "stride") return Value(self.strides().vec());
+    if (name == "dim" || name == "ndimension") return self.dim();
+    if (name == "numel" || name == "nelement") return self.numel();
+    if (name == "item") return Value(self.item());
+    if (name == "tolist" && self.dim() == 0) return Value(self.item());
+    if (name == "requires_grad_") return Value(self.set_requires_grad(true));
+  }
+  if (name == "__getitem__" && args.size() == 2) return get_item(args[0], args[1]);
+  const OpInfo& info = OpInfo::of_method(name);
+  if (info.overloads.empty())
+    throw RunError(ErrorCode::kUnknownOperator, "a Tensor has no method " + str_repr(name));
+  // view(2, 3) means view([2, 3]), also for reshape, permute, repeat, expand ...
+  if (args.size() > 2 && args[1].isInt()) {
+    bool all_ints = true;
+    for (std::size_t i = 1; i < args.size(); ++i) all_ints &= args[i].isInt();
+    const ArgRule* second =
+        info.overloads[0].rules.size() > 1 ? &info.overloads[0].rules[1] : nullptr;
+    if (all_ints && second && second->conversion == Conversion::kIntList) {
+      c10::List<std::int64_t> list;
+      for (std::size_t i = 1; i < args.size(); ++i) list.push_back(args[i].toInt());
+      args.resize(1);
+      args.emplace_back(std::move(list));
+    }
+  } else if (args.size() == 2 && args[1].isInt() && info.overloads[0].rules.size() > 1 &&
+             info.overloads[0].rules[1].conversion == Conversion::kIntList &&
+             info.overloads[0].num_positional == 2) {
+    args[1] = c10::List<std::int64_t>({args[1].toInt()});
+  }
+  return call_overloads(info, name, args, kwargs);
+}
+
+void register_wrapped_function(std::string_view name, WrappedFunction implementation) {
+  const Function* function = Function::get(name);
+  if (function->kind() != FunctionKind::kWrapped)
+    throw TraceError(ErrorCode::kWrap, "cannot wrap " + str_repr(name) +
+                                           ": the name belongs to an operator or a built-in");
+  std::unique_lock lock(wrapped().mutex);
+  wrapped().functions[function] = std::make_shared<const WrappedFunction>(std::move(implementation));
+}
+
+bool is_runnable(const Function& function) {
+  switch (function.kind()) {
+    case FunctionKind::kTorch:
+      return find_builtin(function.name()) || !OpInfo::of(function).overloads.empty();
+    case FunctionKind::kOperator: return !OpInfo::of(function).overloads.empty();
+    case FunctionKind::kBuiltin: return find_builtin(function.name()) != nullptr;
+    case FunctionKind::kWrapped: return wrapped().find(function) != nullptr;
+  }
+  return false;
+}
+
+}  // namespace fx
