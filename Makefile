@@ -5,7 +5,7 @@ JOBS ?= $(shell nproc)
 BUILD := build/$(PRESET)
 
 .DEFAULT_GOAL := build
-.PHONY: help build demo test bench install format format-check tidy layers slowest setup python-ref clean distclean
+.PHONY: help build demo test bench docs install format format-check tidy layers slowest setup python-ref clean distclean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /: /'
@@ -22,6 +22,9 @@ test: setup ## build and run all tests
 
 bench: setup ## build and run the benchmarks, optimised
 	@scripts/build.sh release $(JOBS) bench
+
+docs: ## the reference of the public interface, in build/docs/html
+	@scripts/setup.sh docs && mkdir -p build/docs && doxygen docs/Doxyfile && echo build/docs/html/index.html
 
 install: setup ## install the release build to PREFIX (default /usr/local)
 	@scripts/build.sh release $(JOBS) all

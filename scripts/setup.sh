@@ -1,11 +1,12 @@
 #!/bin/bash
 # Installs what is missing to build and test fxcpp on Debian 12. Run again, it finds that nothing is missing.
 #
-#   scripts/setup.sh [build] [lint] [fuzz] [libtorch] [python-ref]
+#   scripts/setup.sh [build] [lint] [fuzz] [docs] [libtorch] [python-ref]
 #
 #   build       Debian packages: compiler, CMake, libraries
 #   lint        Debian packages: clang-format, clang-tidy
 #   fuzz        Debian packages: clang with libFuzzer
+#   docs        Debian packages: Doxygen
 #   libtorch    LibTorch, unless one is found: the torch wheel and the two CUDA runtime wheels that its libraries
 #               are linked to, in .deps/libtorch (to link against, `import torch` does not work there)
 #   python-ref  a Python with torch, torchvision, scikit-learn and numpy in .deps/pyref, unless FXCPP_PYTHON or
@@ -22,6 +23,7 @@ packages_build=(ccache cmake g++ git graphviz libbenchmark-dev libcli11-dev libg
   libsimdjson-dev ninja-build nlohmann-json3-dev python3 python3-venv)
 packages_lint=(clang-format-19 clang-tidy-19)
 packages_fuzz=(clang-19 libclang-rt-19-dev)
+packages_docs=(doxygen)
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
@@ -145,6 +147,7 @@ main() {
       build) debian_packages "${packages_build[@]}" ;;
       lint) debian_packages "${packages_lint[@]}" ;;
       fuzz) debian_packages "${packages_fuzz[@]}" ;;
+      docs) debian_packages "${packages_docs[@]}" ;;
       libtorch) libtorch ;;
       python-ref) python_ref ;;
       *) die "unknown part $part; see the head of $0" ;;
