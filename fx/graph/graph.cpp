@@ -63,6 +63,7 @@ Node* Graph::allocate() {
   Node* node = new (slabs_.back()->bytes + sizeof(Node) * slab_used_) Node();
   ++slab_used_;
   node->graph_ = this;
+  node->id_ = next_id_++;
   return node;
 }
 

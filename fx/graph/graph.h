@@ -229,6 +229,8 @@ class Graph {
   Node* find_node(std::string_view name) const noexcept;
   /// The placeholders, in order.
   std::vector<Node*> placeholders() const;
+  /// More than the id of every node made so far: the size of a table that is indexed by Node::id().
+  std::uint32_t id_bound() const noexcept { return next_id_; }
 
   /// The module that resolves attribute paths; null if none.
   GraphOwner* owner() const noexcept { return owner_; }
@@ -274,6 +276,7 @@ class Graph {
   std::unique_ptr<Namespace> names_;
   std::vector<std::unique_ptr<Slab>> slabs_;
   std::size_t slab_used_ = 0;
+  std::uint32_t next_id_ = 0;
   bool foreign_edges_ = false;  // some edge joins a node of this graph with one of another
 };
 

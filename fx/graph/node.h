@@ -100,6 +100,9 @@ class Node {
   /// Unique within the graph; valid as long as the graph.
   std::string_view name() const noexcept;
   bool is_erased() const noexcept { return erased_; }
+  /// Number of the node within its graph, by creation, never given again; less than Graph::id_bound().
+  /// Index of dense side tables.
+  std::uint32_t id() const noexcept { return id_; }
 
   /// Whether this is a call_function of `name`. A name without overload ("aten::add") matches every
   /// overload of that operator; "aten::add.Tensor" exactly one.
@@ -249,6 +252,7 @@ class Node {
   std::uint32_t num_edges_ = 0;
   Opcode op_ = Opcode::kPlaceholder;
   bool erased_ = false;
+  std::uint32_t id_ = 0;
   ArgList args_;
   Kwargs kwargs_;
   detail::UseEdge inline_edges_[kInlineEdges];
