@@ -1,5 +1,7 @@
 #include "fx/graph/argument.h"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
 
@@ -13,6 +15,7 @@ namespace detail {
 struct ArgumentBox {
   mutable std::atomic<std::uint32_t> references{1};
   bool has_nodes = false;
+  std::uint8_t depth = 0;
   std::string text;
   std::complex<double> complex;
   std::vector<Argument> items;
@@ -32,27 +35,50 @@ namespace {
                                                       ", wanted a " + std::string(wanted));
 }
 
+std::uint8_t checked_depth(int depth) {
+  static_assert(Argument::kMaxDepth <= 255);
+  if (depth > Argument::kMaxDepth)
+    throw GraphError(ErrorCode::kTooDeep, "an argument nests " + std::to_string(depth) +
+                                              " levels of lists, tuples and dicts; the limit is " +
+                                              std::to_string(Argument::kMaxDepth));
+  return static_cast<std::uint8_t>(depth);
+}
+
 std::string_view layout_name(c10::Layout layout) {
   switch (layout) {
-    case c10::kStrided: return "torch.strided";
-    case c10::kSparse: return "torch.sparse_coo";
-    case c10::kSparseCsr: return "torch.sparse_csr";
-    case c10::kMkldnn: return "torch._mkldnn";
-    case c10::kSparseCsc: return "torch.sparse_csc";
-    case c10::kSparseBsr: return "torch.sparse_bsr";
-    case c10::kSparseBsc: return "torch.sparse_bsc";
-    case c10::kJagged: return "torch.jagged";
-    default: return "torch.unknown_layout";
+    case c10::kStrided:
+      return "torch.strided";
+    case c10::kSparse:
+      return "torch.sparse_coo";
+    case c10::kSparseCsr:
+      return "torch.sparse_csr";
+    case c10::kMkldnn:
+      return "torch._mkldnn";
+    case c10::kSparseCsc:
+      return "torch.sparse_csc";
+    case c10::kSparseBsr:
+      return "torch.sparse_bsr";
+    case c10::kSparseBsc:
+      return "torch.sparse_bsc";
+    case c10::kJagged:
+      return "torch.jagged";
+    default:
+      return "torch.unknown_layout";
   }
 }
 
 std::string_view memory_format_name(c10::MemoryFormat format) {
   switch (format) {
-    case c10::MemoryFormat::Contiguous: return "torch.contiguous_format";
-    case c10::MemoryFormat::Preserve: return "torch.preserve_format";
-    case c10::MemoryFormat::ChannelsLast: return "torch.channels_last";
-    case c10::MemoryFormat::ChannelsLast3d: return "torch.channels_last_3d";
-    default: return "torch.unknown_format";
+    case c10::MemoryFormat::Contiguous:
+      return "torch.contiguous_format";
+    case c10::MemoryFormat::Preserve:
+      return "torch.preserve_format";
+    case c10::MemoryFormat::ChannelsLast:
+      return "torch.channels_last";
+    case c10::MemoryFormat::ChannelsLast3d:
+      return "torch.channels_last_3d";
+    default:
+      return "torch.unknown_format";
   }
 }
 
@@ -78,10 +104,18 @@ Argument::Argument(std::complex<double> value) : int_(0), kind_(Kind::kNone) {
 }
 
 Argument Argument::list(std::vector<Argument> items) {
+  bool nodes = false;
+  int deepest = 0;
+  for (const Argument& item : items) {
+    nodes |= item.has_nodes();
+    deepest = std::max(deepest, item.depth());
+  }
   auto* box = new ArgumentBox;
-  for (const Argument& item : items) box->has_nodes |= item.has_nodes();
+  Argument made(Kind::kList, box);
+  box->has_nodes = nodes;
+  box->depth = checked_depth(deepest + 1);
   box->items = std::move(items);
-  return Argument(Kind::kList, box);
+  return made;
 }
 
 Argument Argument::tuple(std::vector<Argument> items) {
@@ -93,13 +127,17 @@ Argument Argument::tuple(std::vector<Argument> items) {
 Argument Argument::dict(std::vector<DictItem> items) {
   auto* box = new ArgumentBox;
   Argument made(Kind::kDict, box);
+  int deepest = 0;
   for (const DictItem& item : items) {
+    deepest = std::max({deepest, item.first.depth(), item.second.depth()});
     if (item.first.has_nodes())
-      throw GraphError(ErrorCode::kWrongArgumentKind,
-                       "Keys for dictionaries used as an argument cannot contain a Node. Got key: " +
-                           repr(item.first));
+      throw GraphError(
+          ErrorCode::kWrongArgumentKind,
+          "Keys for dictionaries used as an argument cannot contain a Node. Got key: " +
+              repr(item.first));
     box->has_nodes |= item.second.has_nodes();
   }
+  box->depth = checked_depth(deepest + 1);
   box->dict = std::move(items);
   return made;
 }
@@ -127,6 +165,8 @@ void Argument::release() noexcept {
 bool Argument::has_nodes() const noexcept {
   return kind_ == Kind::kNode || (is_aggregate() && box_->has_nodes);
 }
+
+int Argument::depth() const noexcept { return is_aggregate() ? box_->depth : 0; }
 
 Node& Argument::node() const {
   if (kind_ != Kind::kNode) wrong_kind(*this, "node");
@@ -201,16 +241,21 @@ bool operator==(const Argument& a, const Argument& b) noexcept {
   if (a.kind_ != b.kind_) return false;
   switch (a.kind_) {
     case Kind::kNone:
-    case Kind::kEllipsis: return true;
-    case Kind::kString: return a.box_ == b.box_ || a.box_->text == b.box_->text;
+    case Kind::kEllipsis:
+      return true;
+    case Kind::kString:
+      return a.box_ == b.box_ || a.box_->text == b.box_->text;
     case Kind::kComplex:
       return std::bit_cast<std::array<std::uint64_t, 2>>(a.box_->complex) ==
              std::bit_cast<std::array<std::uint64_t, 2>>(b.box_->complex);
     case Kind::kList:
     case Kind::kTuple:
-    case Kind::kSlice: return a.box_ == b.box_ || a.box_->items == b.box_->items;
-    case Kind::kDict: return a.box_ == b.box_ || a.box_->dict == b.box_->dict;
-    default: return a.int_ == b.int_;
+    case Kind::kSlice:
+      return a.box_ == b.box_ || a.box_->items == b.box_->items;
+    case Kind::kDict:
+      return a.box_ == b.box_ || a.box_->dict == b.box_->dict;
+    default:
+      return a.int_ == b.int_;
   }
 }
 
@@ -223,19 +268,32 @@ std::string_view kind_name(Kind kind) {
 
 std::string dtype_repr(c10::ScalarType dtype) {
   switch (dtype) {
-    case c10::ScalarType::Byte: return "torch.uint8";
-    case c10::ScalarType::Char: return "torch.int8";
-    case c10::ScalarType::Short: return "torch.int16";
-    case c10::ScalarType::Int: return "torch.int32";
-    case c10::ScalarType::Long: return "torch.int64";
-    case c10::ScalarType::Half: return "torch.float16";
-    case c10::ScalarType::Float: return "torch.float32";
-    case c10::ScalarType::Double: return "torch.float64";
-    case c10::ScalarType::ComplexHalf: return "torch.complex32";
-    case c10::ScalarType::ComplexFloat: return "torch.complex64";
-    case c10::ScalarType::ComplexDouble: return "torch.complex128";
-    case c10::ScalarType::Bool: return "torch.bool";
-    case c10::ScalarType::BFloat16: return "torch.bfloat16";
+    case c10::ScalarType::Byte:
+      return "torch.uint8";
+    case c10::ScalarType::Char:
+      return "torch.int8";
+    case c10::ScalarType::Short:
+      return "torch.int16";
+    case c10::ScalarType::Int:
+      return "torch.int32";
+    case c10::ScalarType::Long:
+      return "torch.int64";
+    case c10::ScalarType::Half:
+      return "torch.float16";
+    case c10::ScalarType::Float:
+      return "torch.float32";
+    case c10::ScalarType::Double:
+      return "torch.float64";
+    case c10::ScalarType::ComplexHalf:
+      return "torch.complex32";
+    case c10::ScalarType::ComplexFloat:
+      return "torch.complex64";
+    case c10::ScalarType::ComplexDouble:
+      return "torch.complex128";
+    case c10::ScalarType::Bool:
+      return "torch.bool";
+    case c10::ScalarType::BFloat16:
+      return "torch.bfloat16";
     default: {
       // Every other dtype's Python name is its C++ name in lower case (float8_e5m2, uint16, ...).
       std::string name = "torch.";
@@ -254,11 +312,21 @@ void append_repr(std::string& out, const Argument& argument, std::string_view no
     }
   };
   switch (argument.kind()) {
-    case Kind::kNone: out += "None"; break;
-    case Kind::kBool: out += argument.to_bool() ? "True" : "False"; break;
-    case Kind::kInt: out += std::to_string(argument.to_int()); break;
-    case Kind::kFloat: out += float_repr(argument.to_double()); break;
-    case Kind::kDtype: out += dtype_repr(argument.to_dtype()); break;
+    case Kind::kNone:
+      out += "None";
+      break;
+    case Kind::kBool:
+      out += argument.to_bool() ? "True" : "False";
+      break;
+    case Kind::kInt:
+      out += std::to_string(argument.to_int());
+      break;
+    case Kind::kFloat:
+      out += float_repr(argument.to_double());
+      break;
+    case Kind::kDtype:
+      out += dtype_repr(argument.to_dtype());
+      break;
     case Kind::kDevice: {
       c10::Device device = argument.to_device();
       out += "device(type='" + c10::DeviceTypeName(device.type(), /*lower_case=*/true) + "'";
@@ -266,21 +334,33 @@ void append_repr(std::string& out, const Argument& argument, std::string_view no
       out += ")";
       break;
     }
-    case Kind::kLayout: out += layout_name(argument.to_layout()); break;
-    case Kind::kMemoryFormat: out += memory_format_name(argument.to_memory_format()); break;
-    case Kind::kEllipsis: out += "Ellipsis"; break;
+    case Kind::kLayout:
+      out += layout_name(argument.to_layout());
+      break;
+    case Kind::kMemoryFormat:
+      out += memory_format_name(argument.to_memory_format());
+      break;
+    case Kind::kEllipsis:
+      out += "Ellipsis";
+      break;
     case Kind::kNode:
       out += node_prefix;
       out += argument.node().name();
       break;
-    case Kind::kString: out += str_repr(argument.to_string()); break;
-    case Kind::kComplex: out += complex_repr(argument.to_complex()); break;
+    case Kind::kString:
+      out += str_repr(argument.to_string());
+      break;
+    case Kind::kComplex:
+      out += complex_repr(argument.to_complex());
+      break;
     case Kind::kList:
       out += '[';
       append_items(argument.items());
       out += ']';
       break;
-    case Kind::kTuple: out += repr(argument.items(), node_prefix); break;
+    case Kind::kTuple:
+      out += repr(argument.items(), node_prefix);
+      break;
     case Kind::kDict: {
       out += '{';
       bool first = true;

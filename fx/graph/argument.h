@@ -58,7 +58,9 @@ class Argument {
 
   Argument() noexcept : int_(0), kind_(Kind::kNone) {}
   Argument(std::nullptr_t) noexcept : Argument() {}
-  Argument(bool value) noexcept : int_(value), kind_(Kind::kBool) {}
+  /// Only a bool itself: a pointer must not become True.
+  template <std::same_as<bool> T>
+  Argument(T value) noexcept : int_(value), kind_(Kind::kBool) {}
   template <std::integral T>
     requires(!std::same_as<T, bool>)
   Argument(T value) noexcept : int_(static_cast<std::int64_t>(value)), kind_(Kind::kInt) {}
@@ -95,6 +97,10 @@ class Argument {
     if (boxed()) release();
   }
 
+  /// Aggregates nest at most this deep, so that a recursive walk never overflows the stack.
+  static constexpr int kMaxDepth = 200;
+
+  /// @throws GraphError kTooDeep (list, tuple, dict, slice).
   static Argument list(std::vector<Argument> items);
   static Argument tuple(std::vector<Argument> items);
   /// @throws GraphError kWrongArgumentKind if a key holds a node (torch.fx forbids it).
@@ -109,6 +115,8 @@ class Argument {
   bool is_aggregate() const noexcept { return kind_ >= Kind::kList; }
   /// Whether a node occurs here or anywhere inside. O(1).
   bool has_nodes() const noexcept;
+  /// Levels of aggregates: 0 for a leaf, 1 for a list of leaves. O(1).
+  int depth() const noexcept;
 
   // Typed access. @throws GraphError kWrongArgumentKind naming both kinds.
   Node& node() const;
@@ -130,7 +138,8 @@ class Argument {
   /// The value under a string key of a dict, or null. O(items).
   const Argument* find(std::string_view key) const;
 
-  /// Structural equality; nodes by identity, floats by bits (so nan equals itself and 0.0 is not -0.0).
+  /// Structural equality; nodes by identity, floats by bits (so nan equals itself and 0.0 is not
+  /// -0.0).
   friend bool operator==(const Argument& a, const Argument& b) noexcept;
 
   /// Calls `fn(Node&)` for every node inside, depth first in order, duplicates included.

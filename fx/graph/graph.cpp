@@ -48,8 +48,8 @@ Graph::~Graph() {
     for_each_node([](Node& node) { node.unlink_inputs(); });
     for_each_node([](Node& node) {
       for (Node* user : node.users().to_vector())
-        user->replace_input_with(node, Argument("<node of a destroyed graph: " +
-                                                std::string(node.name()) + ">"));
+        user->replace_input_with(
+            node, Argument("<node of a destroyed graph: " + std::string(node.name()) + ">"));
     });
   }
   for_each_node([](Node& node) { node.~Node(); });
@@ -67,7 +67,8 @@ Node* Graph::allocate() {
   return node;
 }
 
-// --- the list --------------------------------------------------------------------------------------
+// --- the list
+// --------------------------------------------------------------------------------------
 
 namespace detail {
 struct NodeLinks {
@@ -88,10 +89,6 @@ void Graph::insert_before(Node& position, Node& node) noexcept {
 
 // Leaves the node's own links alone: iterators that stand on it continue from them.
 void Graph::unlink(Node& node) noexcept {
-  if (insert_point_ == &node) {
-    insert_point_ = node.next_;
-    insert_after_ = false;
-  }
   node.prev_->next_ = node.next_;
   node.next_->prev_ = node.prev_;
   --size_;
@@ -115,7 +112,8 @@ void Graph::check_member(const Node& node, std::string_view what) const {
                                                  " has been erased from its graph");
 }
 
-// --- building --------------------------------------------------------------------------------------
+// --- building
+// --------------------------------------------------------------------------------------
 
 namespace {
 
@@ -136,6 +134,7 @@ void check_create(Opcode op, const Target& target) {
 Node& Graph::create_node(Opcode op, Target target, Args args, Kwargs kwargs, std::string_view name,
                          std::string_view type) {
   check_create(op, target);
+  Node::check_kwargs(kwargs);
   Node* node = allocate();
   node->op_ = op;
   node->target_ = target;
@@ -195,8 +194,8 @@ Node& Graph::call_method(std::string_view method, Args args, Kwargs kwargs, std:
 
 Node& Graph::call_module(std::string_view path, Args args, Kwargs kwargs, std::string_view type) {
   if (owner_ && owner_->attr_kind(path) != GraphOwner::AttrKind::kModule)
-    throw GraphError(ErrorCode::kMissingAttribute,
-                     "call_module of " + str_repr(path) + ": the owning module has no such submodule");
+    throw GraphError(ErrorCode::kMissingAttribute, "call_module of " + str_repr(path) +
+                                                       ": the owning module has no such submodule");
   return create_node(Opcode::kCallModule, Target::string(path), std::move(args), std::move(kwargs),
                      {}, type);
 }
@@ -206,7 +205,8 @@ Node& Graph::output(Argument result, std::string_view type) {
   return create_node(Opcode::kOutput, kOutputTarget, {std::move(result)}, {}, {}, type);
 }
 
-// --- insertion point -------------------------------------------------------------------------------
+// --- insertion point
+// -------------------------------------------------------------------------------
 
 InsertPointGuard::InsertPointGuard(InsertPointGuard&& other) noexcept
     : graph_(std::exchange(other.graph_, nullptr)),
@@ -243,7 +243,8 @@ InsertPointGuard Graph::inserting_after(Node& node) {
 InsertPointGuard Graph::inserting_at_start() { return set_insert_point(root_, true); }
 InsertPointGuard Graph::inserting_at_end() { return set_insert_point(root_, false); }
 
-// --- copying ---------------------------------------------------------------------------------------
+// --- copying
+// ---------------------------------------------------------------------------------------
 
 Node& Graph::node_copy(const Node& node, const std::function<Argument(Node&)>& map) {
   Args args(node.args().begin(), node.args().end());
@@ -252,8 +253,8 @@ Node& Graph::node_copy(const Node& node, const std::function<Argument(Node&)>& m
     for (Argument& arg : args) arg = arg.map_nodes(map);
     for (KwArg& kwarg : kwargs) kwarg.value = kwarg.value.map_nodes(map);
   }
-  Node& copy = create_node(node.op(), node.target(), std::move(args), std::move(kwargs),
-                           node.name(), {});
+  Node& copy =
+      create_node(node.op(), node.target(), std::move(args), std::move(kwargs), node.name(), {});
   copy.type_ = node.type_;
   if (node.meta_) copy.meta() = *node.meta_;
   return copy;
@@ -263,12 +264,14 @@ Argument Graph::graph_copy(const Graph& source, ValueMap& map) {
   auto mapped = [&](Node& input) -> Argument {
     auto found = map.find(&input);
     if (found == map.end())
-      throw GraphError(ErrorCode::kCopyUnmapped,
-                       "graph_copy met a use of " + std::string(input.name()) +
-                           " before its definition was copied");
+      throw GraphError(ErrorCode::kCopyUnmapped, "graph_copy met a use of " +
+                                                     std::string(input.name()) +
+                                                     " before its definition was copied");
     return found->second;
   };
-  for (Node& node : source.nodes()) {
+  // A list of its own: the copies would be met again when a graph is copied into itself.
+  for (Node* original : source.nodes().to_vector()) {
+    Node& node = *original;
     if (map.contains(&node)) continue;
     if (node.is_output()) return node.num_args() ? node.arg(0).map_nodes(mapped) : Argument();
     map.emplace(&node, node_copy(node, mapped));
@@ -284,22 +287,24 @@ std::shared_ptr<Graph> Graph::clone(ValueMap* map) const {
   auto mapped = [&](Node& input) -> Argument {
     auto found = values.find(&input);
     if (found == values.end())
-      throw GraphError(ErrorCode::kCopyUnmapped,
-                       "cannot copy the graph: " + std::string(input.name()) +
-                           " is used before it is defined");
+      throw GraphError(
+          ErrorCode::kCopyUnmapped,
+          "cannot copy the graph: " + std::string(input.name()) + " is used before it is defined");
     return found->second;
   };
   for (Node& node : nodes()) values.emplace(&node, copy->node_copy(node, mapped));
   return copy;
 }
 
-// --- erasing ---------------------------------------------------------------------------------------
+// --- erasing
+// ---------------------------------------------------------------------------------------
 
 void Graph::erase_node(Node& node) {
   check_member(node, "node to erase,");
   if (node.num_users_ > 0) {
     std::string users;
-    for (Node* user : node.users()) users += (users.empty() ? "" : ", ") + std::string(user->name());
+    for (Node* user : node.users())
+      users += (users.empty() ? "" : ", ") + std::string(user->name());
     throw GraphError(ErrorCode::kEraseWithUsers,
                      "Tried to erase Node " + std::string(node.name()) + " but it still had " +
                          std::to_string(node.num_users_) + " users in the graph: {" + users + "}!");
@@ -307,6 +312,10 @@ void Graph::erase_node(Node& node) {
   node.unlink_inputs();
   node.args_.clear();
   node.kwargs_.clear();
+  if (insert_point_ == &node) {
+    insert_point_ = node.next_;
+    insert_after_ = false;
+  }
   unlink(node);
   node.erased_ = true;
   if (node.name_->owner == &node) node.name_->owner = nullptr;
@@ -320,8 +329,8 @@ bool Graph::eliminate_dead_code(const std::function<bool(const Node&)>& is_impur
   for (auto it = nodes().rbegin(); it != nodes().rend(); ++it) {
     Node& node = *it;
     if (node.num_users_ > 0) continue;
-    const bool keep = is_impure ? node.is_placeholder() || node.is_output() || is_impure(node)
-                                : node.is_impure();
+    const bool keep =
+        is_impure ? node.is_placeholder() || node.is_output() || is_impure(node) : node.is_impure();
     if (keep) continue;
     erase_node(node);
     changed = true;
@@ -335,7 +344,8 @@ bool Graph::eliminate_dead_code(const std::function<bool(const Node&)>& is_impur
   return changed;
 }
 
-// --- asking ----------------------------------------------------------------------------------------
+// --- asking
+// ----------------------------------------------------------------------------------------
 
 Node& Graph::output_node() const {
   if (size_ > 0 && root_->prev_->is_output()) return *root_->prev_;

@@ -18,11 +18,13 @@
 ///
 /// 1. Node order is execution order. A node may be moved or deleted only if no observable effect
 ///    changes.
-/// 2. Effects come from the operator schema (alias annotations, nondeterministic_seeded), never from
-///    name lists. Mutation of a value anybody can still see is an effect; so is a write through a view,
-///    `out=`, a list argument, or a mutated buffer. call_module and nested graphs are as impure as what
-///    is inside them.
-/// 3. Placeholders are a prefix of the graph; exactly one output, last. A graph that breaks a rule is
+/// 2. Effects come from the operator schema (alias annotations, nondeterministic_seeded), never
+/// from
+///    name lists. Mutation of a value anybody can still see is an effect; so is a write through a
+///    view, `out=`, a list argument, or a mutated buffer. call_module and nested graphs are as
+///    impure as what is inside them.
+/// 3. Placeholders are a prefix of the graph; exactly one output, last. A graph that breaks a rule
+/// is
 ///    caught by lint, each rule with its own error code.
 /// 4. All iteration orders that a user can see are deterministic: insertion order, never hash or
 ///    pointer order.
@@ -49,7 +51,8 @@ class GraphOwner {
 
 /// The nodes of a graph in execution order: a live, bidirectional view.
 /// Inserting and erasing while iterating is safe, also erasing the current node: iteration goes on
-/// with what followed it. A node inserted right after the current one is visited, one before is not.
+/// with what followed it. A node inserted right after the current one is visited, one before is
+/// not.
 class NodeRange {
  public:
   template <bool kReverse>
@@ -135,8 +138,8 @@ class [[nodiscard]] InsertPointGuard {
 using ValueMap = std::unordered_map<const Node*, Argument>;
 
 struct LintOptions {
-  /// Also the rules that torch.fx does not check: placeholders are a prefix with distinct targets, and
-  /// exactly one output ends the graph.
+  /// Also the rules that torch.fx does not check: placeholders are a prefix with distinct targets,
+  /// and exactly one output ends the graph.
   bool strict = false;
 };
 
@@ -157,10 +160,10 @@ class Graph {
   bool empty() const noexcept { return size_ == 0; }
 
   // --- building, at the insertion point (torch.fx names) ----------------------------------------
-  /// Creates a node. The name is derived from `name`, or from the target when that is empty, and made
-  /// unique. Amortised O(arguments). Strong guarantee: on error nothing changed. Arguments of another
-  /// graph and erased ones are stored; lint reports them.
-  /// @throws GraphError kBadTarget when the target's kind does not fit the opcode.
+  /// Creates a node. The name is derived from `name`, or from the target when that is empty, and
+  /// made unique. Amortised O(arguments). Strong guarantee: on error nothing changed. Arguments of
+  /// another graph and erased ones are stored; lint reports them.
+  /// @throws GraphError kBadTarget when the target's kind does not fit the opcode, kDuplicateKwarg.
   Node& create_node(Opcode op, Target target, Args args = {}, Kwargs kwargs = {},
                     std::string_view name = {}, std::string_view type = {});
   /// By names, as in torch.fx: `create_node("call_function", "torch.add", {a, b})`.
@@ -178,7 +181,8 @@ class Graph {
                       std::string_view name = {}, std::string_view type = {});
   Node& call_function(std::string_view function, Args args = {}, Kwargs kwargs = {},
                       std::string_view name = {}, std::string_view type = {}) {
-    return call_function(Target::function(function), std::move(args), std::move(kwargs), name, type);
+    return call_function(Target::function(function), std::move(args), std::move(kwargs), name,
+                         type);
   }
   /// args[0] is the object.
   Node& call_method(std::string_view method, Args args, Kwargs kwargs = {},
@@ -188,12 +192,14 @@ class Graph {
                     std::string_view type = {});
   Node& output(Argument result, std::string_view type = {});
 
-  /// Sets where new nodes go, until the guard dies. Several nodes made under one guard keep their order
-  /// before `node`, and come out reversed after it (each goes right after `node`), as in torch.fx.
+  /// Sets where new nodes go, until the guard dies. Several nodes made under one guard keep their
+  /// order before `node`, and come out reversed after it (each goes right after `node`), as in
+  /// torch.fx.
   /// @throws GraphError kForeignNode for a node of another graph, kErasedNode for an erased one.
   InsertPointGuard inserting_before(Node& node);
   InsertPointGuard inserting_after(Node& node);
-  /// The start (end) of the graph. Several nodes made under one inserting_at_start come out reversed.
+  /// The start (end) of the graph. Several nodes made under one inserting_at_start come out
+  /// reversed.
   InsertPointGuard inserting_at_start();
   InsertPointGuard inserting_at_end();
 
@@ -209,10 +215,12 @@ class Graph {
 
   // --- editing ----------------------------------------------------------------------------------
   /// Removes a node that has no users.
-  /// @throws GraphError kEraseWithUsers with the users, kForeignNode, kErasedNode on a second erase.
+  /// @throws GraphError kEraseWithUsers with the users, kForeignNode, kErasedNode on a second
+  /// erase.
   void erase_node(Node& node);
-  /// Removes nodes without users and without effects, from the end; also in nested graphs. The node is
-  /// kept when `is_impure` (default: Node::is_impure) says so. Lints first. Whether anything changed.
+  /// Removes nodes without users and without effects, from the end; also in nested graphs. The node
+  /// is kept when `is_impure` (default: Node::is_impure) says so. Lints first. Whether anything
+  /// changed.
   bool eliminate_dead_code(const std::function<bool(const Node&)>& is_impure = {});
 
   // --- asking -----------------------------------------------------------------------------------
@@ -244,8 +252,8 @@ class Graph {
   void print_tabular() const;
   void print_tabular(std::ostream& out) const;
 
-  /// Structural equality: same nodes in the same order with equal opcode, target, arguments and type,
-  /// nodes compared by position. Names and meta do not count. O(nodes + arguments).
+  /// Structural equality: same nodes in the same order with equal opcode, target, arguments and
+  /// type, nodes compared by position. Names and meta do not count. O(nodes + arguments).
   bool same_structure(const Graph& other) const;
   /// A hash that agrees with same_structure; the same in every process. O(nodes + arguments).
   std::uint64_t structural_hash() const;

@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <unordered_set>
 
 #include "fx/base/error.h"
 #include "fx/base/text.h"
 #include "fx/graph/graph.h"
 #include "fx/graph/namespace.h"
+#include "fx/graph/unique_inputs.h"
 
 namespace fx {
 namespace {
@@ -57,18 +59,19 @@ void Graph::lint(const LintOptions& options) const {
                           " has the target " + str_repr(node.target_.str()) +
                           (node.target_.is_function() ? ", a function" : ", a string"));
     // The edges mirror the arguments: every input once, linked in both directions.
-    for (const detail::UseEdge& edge : node.edges()) check_input(node, *edge.producer, *this);
-    std::size_t found = 0;
-    auto count = [&](const Node& input) {
-      // Only a broken graph has a used node without edges; the exact set is checked by strict lint.
-      found += input.num_users_ > 0;
-    };
-    for (const Argument& arg : node.args()) arg.for_each_node(count);
-    for (const KwArg& kwarg : node.kwargs_) kwarg.value.for_each_node(count);
-    if (found < node.num_edges_ || (found > 0 && node.num_edges_ == 0))
-      throw LintError(ErrorCode::kLintUsers,
-                      "the inputs registered for Node '" + text(node) +
-                          "' differ from the nodes in its arguments");
+    const detail::UniqueInputs inputs(node.args(), node.kwargs());
+    if (!std::ranges::equal(inputs.view(), node.edges(), {}, {}, &detail::UseEdge::producer))
+      throw LintError(ErrorCode::kLintUsers, "the inputs registered for Node '" + text(node) +
+                                                 "' differ from the nodes in its arguments");
+    for (const detail::UseEdge& edge : node.edges()) {
+      check_input(node, *edge.producer, *this);
+      const Node& input = *edge.producer;
+      if (edge.user != &node || (edge.prev ? edge.prev->next : input.first_use_) != &edge ||
+          (edge.next ? edge.next->prev : input.last_use_) != &edge)
+        throw LintError(
+            ErrorCode::kLintUsers,
+            "Node '" + text(node) + "' is missing in the users of '" + text(input) + "'");
+    }
     if (owner_ && (node.op_ == Opcode::kGetAttr || node.op_ == Opcode::kCallModule))
       check_attr(node, *owner_);
   }
@@ -80,8 +83,8 @@ void Graph::lint(const LintOptions& options) const {
   for (const Node& node : nodes()) {
     if (node.is_placeholder()) {
       if (past_placeholders)
-        throw LintError(ErrorCode::kLintPlaceholders, "placeholder '" + text(node) +
-                                                          "' stands behind another kind of node");
+        throw LintError(ErrorCode::kLintPlaceholders,
+                        "placeholder '" + text(node) + "' stands behind another kind of node");
       if (!targets.insert(node.target()).second)
         throw LintError(ErrorCode::kLintDuplicateInput,
                         "two placeholders have the target " + str_repr(node.target().str()));
@@ -89,10 +92,6 @@ void Graph::lint(const LintOptions& options) const {
       past_placeholders = true;
     }
     outputs += node.is_output();
-    for (const Node* input : node.all_input_nodes())
-      if (!input->users().contains(node))
-        throw LintError(ErrorCode::kLintUsers, "Node '" + text(node) + "' is missing in the users of '" +
-                                                   text(*input) + "'");
   }
   if (outputs != 1 || !root_->prev_->is_output())
     throw LintError(ErrorCode::kLintOutput,

@@ -12,6 +12,7 @@ namespace {
 
 using detail::NameEntry;
 
+// clang-format off
 // Sorted; Python 3.11's keyword.kwlist and builtins, and the names that generated code imports.
 constexpr std::string_view kReserved[] = {
     "ArithmeticError", "AssertionError", "AttributeError", "BaseException",
@@ -44,6 +45,7 @@ constexpr std::string_view kReserved[] = {
     "slice", "sorted", "staticmethod", "str", "sum", "super", "torch", "try", "tuple", "type",
     "vars", "while", "with", "yield", "zip",
 };
+// clang-format on
 static_assert(std::is_sorted(std::begin(kReserved), std::end(kReserved)));
 
 constexpr bool is_word(char c) {

@@ -6,13 +6,15 @@
 #include "fx/base/text.h"
 #include "fx/graph/graph.h"
 #include "fx/graph/namespace.h"
+#include "fx/graph/unique_inputs.h"
 #include "fx/ops/effects.h"
 
 namespace fx {
 
 using detail::UseEdge;
 
-// --- argument storage ------------------------------------------------------------------------------
+// --- argument storage
+// ------------------------------------------------------------------------------
 
 Argument* Node::ArgList::reserve(std::size_t size) {
   clear();
@@ -35,47 +37,30 @@ void Node::ArgList::clear() noexcept {
   size_ = 0;
 }
 
-// --- edges -----------------------------------------------------------------------------------------
+// --- edges
+// -----------------------------------------------------------------------------------------
 
-namespace {
-
-template <typename Fn>
-void for_each_input(std::span<const Argument> args, std::span<const KwArg> kwargs, Fn&& fn) {
-  for (const Argument& arg : args) arg.for_each_node(fn);
-  for (const KwArg& kwarg : kwargs) kwarg.value.for_each_node(fn);
+void Node::check_kwargs(std::span<const KwArg> kwargs) {
+  if (kwargs.size() < 2) return;
+  std::vector<const void*> keys;
+  keys.reserve(kwargs.size());
+  for (const KwArg& kwarg : kwargs) keys.push_back(kwarg.key.id());
+  std::sort(keys.begin(), keys.end());
+  auto twice = std::adjacent_find(keys.begin(), keys.end());
+  if (twice == keys.end()) return;
+  for (const KwArg& kwarg : kwargs)
+    if (kwarg.key.id() == *twice)
+      throw GraphError(ErrorCode::kDuplicateKwarg,
+                       "the keyword argument " + str_repr(kwarg.key.str()) + " is given twice");
 }
 
-}  // namespace
-
 void Node::link_inputs() {
-  // Most nodes have few inputs: compare linearly, and by a sorted copy beyond that.
-  constexpr std::size_t kLinear = 16;
-  Node* few[kLinear];
-  std::size_t count = 0;
-  std::vector<Node*> many;
-  std::vector<Node*> seen;  // sorted, only when many
-  for_each_input(args_.view(), kwargs_, [&](Node& input) {
-    if (many.empty()) {
-      if (std::find(few, few + count, &input) != few + count) return;
-      if (count < kLinear) {
-        few[count++] = &input;
-        return;
-      }
-      many.assign(few, few + count);
-      seen = many;
-      std::sort(seen.begin(), seen.end());
-    }
-    auto at = std::lower_bound(seen.begin(), seen.end(), &input);
-    if (at != seen.end() && *at == &input) return;
-    seen.insert(at, &input);
-    many.push_back(&input);
-  });
-  std::span<Node* const> inputs = many.empty() ? std::span<Node* const>(few, count) : many;
-  num_edges_ = static_cast<std::uint32_t>(inputs.size());
+  const detail::UniqueInputs inputs(args_.view(), kwargs_);
+  num_edges_ = static_cast<std::uint32_t>(inputs.view().size());
   if (num_edges_ > kInlineEdges) heap_edges_ = std::make_unique<UseEdge[]>(num_edges_);
   std::size_t i = 0;
   for (UseEdge& edge : edges()) {
-    Node* producer = inputs[i++];
+    Node* producer = inputs.view()[i++];
     edge = {producer, this, producer->last_use_, nullptr};
     (producer->last_use_ ? producer->last_use_->next : producer->first_use_) = &edge;
     producer->last_use_ = &edge;
@@ -112,7 +97,8 @@ bool Node::uses(const Node& producer) const noexcept {
                      [&](const UseEdge& edge) { return edge.producer == &producer; });
 }
 
-// --- reading ---------------------------------------------------------------------------------------
+// --- reading
+// ---------------------------------------------------------------------------------------
 
 std::string_view Node::name() const noexcept { return name_ ? name_->text : "<unnamed>"; }
 
@@ -120,9 +106,9 @@ bool Node::calls(std::string_view name) const noexcept {
   const Function* function = target_.function();
   if (op_ != Opcode::kCallFunction || !function) return false;
   if (function->name() == name) return true;
-  if (name.ends_with(".default")) name.remove_suffix(8);
-  if (function->kind() != FunctionKind::kOperator || function->overload_name().empty())
-    return function->name() == name;
+  if (function->kind() != FunctionKind::kOperator) return false;
+  if (function->overload_name().empty())
+    return name.ends_with(".default") && function->name() == name.substr(0, name.size() - 8);
   std::string_view full = function->name();
   return full.substr(0, full.size() - function->overload_name().size() - 1) == name;
 }
@@ -131,10 +117,10 @@ const Argument& Node::arg(std::int64_t index) const {
   const auto size = static_cast<std::int64_t>(args_.size());
   const std::int64_t at = index < 0 ? index + size : index;
   if (at < 0 || at >= size)
-    throw GraphError(ErrorCode::kIndexOutOfRange,
-                     "node " + std::string(name()) + " has " + std::to_string(size) +
-                         " positional arguments, index " + std::to_string(index) +
-                         " is out of range");
+    throw GraphError(ErrorCode::kIndexOutOfRange, "node " + std::string(name()) + " has " +
+                                                      std::to_string(size) +
+                                                      " positional arguments, index " +
+                                                      std::to_string(index) + " is out of range");
   return args_.view()[static_cast<std::size_t>(at)];
 }
 
@@ -166,7 +152,8 @@ std::string Node::stack_trace() const {
   return text ? *text : std::string();
 }
 
-// --- editing ---------------------------------------------------------------------------------------
+// --- editing
+// ---------------------------------------------------------------------------------------
 
 namespace {
 
@@ -176,10 +163,11 @@ void check_target(Opcode op, const Target& target) {
                      "op " + std::to_string(static_cast<int>(op)) + " is not in the legal opcodes");
   const bool wants_function = op == Opcode::kCallFunction;
   if (wants_function == target.is_function()) return;
-  throw GraphError(ErrorCode::kBadTarget,
-                   "the target " + str_repr(target.str()) + " of a " + std::string(opcode_name(op)) +
-                       " node is a " + (target.is_function() ? "function" : "string") + " but a " +
-                       (wants_function ? "function" : "string") + " is expected");
+  throw GraphError(ErrorCode::kBadTarget, "the target " + str_repr(target.str()) + " of a " +
+                                              std::string(opcode_name(op)) + " node is a " +
+                                              (target.is_function() ? "function" : "string") +
+                                              " but a " + (wants_function ? "function" : "string") +
+                                              " is expected");
 }
 
 }  // namespace
@@ -205,6 +193,7 @@ void Node::set_args(Args args) {
 }
 
 void Node::set_kwargs(Kwargs kwargs) {
+  check_kwargs(kwargs);
   unlink_inputs();
   kwargs_ = std::move(kwargs);
   link_inputs();
@@ -212,6 +201,7 @@ void Node::set_kwargs(Kwargs kwargs) {
 }
 
 void Node::set_args_kwargs(Args args, Kwargs kwargs) {
+  check_kwargs(kwargs);
   unlink_inputs();
   args_.assign(std::move(args));
   kwargs_ = std::move(kwargs);
@@ -297,7 +287,8 @@ std::string_view Node::rename(std::string_view candidate) {
   return name();
 }
 
-// --- position --------------------------------------------------------------------------------------
+// --- position
+// --------------------------------------------------------------------------------------
 
 Node* Node::next() const noexcept {
   Node* n = next_;
@@ -313,8 +304,8 @@ Node* Node::prev() const noexcept {
 
 void Node::prepend(Node& node) {
   if (node.graph_ != graph_)
-    throw GraphError(ErrorCode::kForeignNode,
-                     "Attempting to move a Node into a different Graph: " + std::string(node.name()));
+    throw GraphError(ErrorCode::kForeignNode, "Attempting to move a Node into a different Graph: " +
+                                                  std::string(node.name()));
   graph_->check_member(*this, "position");
   graph_->check_member(node, "node");
   if (&node == this || node.next_ == this) return;
@@ -325,8 +316,8 @@ void Node::prepend(Node& node) {
 
 void Node::append(Node& node) {
   if (node.graph_ != graph_)
-    throw GraphError(ErrorCode::kForeignNode,
-                     "Attempting to move a Node into a different Graph: " + std::string(node.name()));
+    throw GraphError(ErrorCode::kForeignNode, "Attempting to move a Node into a different Graph: " +
+                                                  std::string(node.name()));
   graph_->check_member(*this, "position");
   graph_->check_member(node, "node");
   if (&node == this || next_ == &node) return;
@@ -335,18 +326,22 @@ void Node::append(Node& node) {
   ++graph_->version_;
 }
 
-// --- effects ---------------------------------------------------------------------------------------
+// --- effects
+// ---------------------------------------------------------------------------------------
 
 bool Node::is_impure(bool impure_random) const {
   switch (op_) {
     case Opcode::kPlaceholder:
-    case Opcode::kOutput: return true;
-    case Opcode::kGetAttr: return false;
+    case Opcode::kOutput:
+      return true;
+    case Opcode::kGetAttr:
+      return false;
     case Opcode::kCallModule:
       // Nothing is known of a module without its owner: keep the call.
       return !graph_->owner() || graph_->owner()->module_is_impure(target_.str(), impure_random);
     case Opcode::kCallMethod:
-    case Opcode::kCallFunction: break;
+    case Opcode::kCallFunction:
+      break;
   }
   auto has_kwarg_named = [&](std::string_view key) { return has_kwarg(key); };
   const Effects effects = op_ == Opcode::kCallMethod

@@ -35,7 +35,8 @@ struct UseEdge {
 }  // namespace detail
 
 /// The users of a node: unique, ordered by the time of their first use; a live view.
-/// Editing the current user while iterating may skip or repeat; copy with to_vector() before editing.
+/// Editing the current user while iterating may skip or repeat; copy with to_vector() before
+/// editing.
 class UserRange {
  public:
   class iterator {
@@ -100,8 +101,8 @@ class Node {
   /// Unique within the graph; valid as long as the graph.
   std::string_view name() const noexcept;
   bool is_erased() const noexcept { return erased_; }
-  /// Number of the node within its graph, by creation, never given again; less than Graph::id_bound().
-  /// Index of dense side tables.
+  /// Number of the node within its graph, by creation, never given again; less than
+  /// Graph::id_bound(). Index of dense side tables.
   std::uint32_t id() const noexcept { return id_; }
 
   /// Whether this is a call_function of `name`. A name without overload ("aten::add") matches every
@@ -130,6 +131,7 @@ class Node {
 
   /// Replace all positional (keyword) arguments; the users of old and new inputs follow, O(inputs).
   void set_args(Args args);
+  /// @throws GraphError kDuplicateKwarg for a key that occurs twice; the node is unchanged then.
   void set_kwargs(Kwargs kwargs);
   void set_args_kwargs(Args args, Kwargs kwargs);
   /// Replaces the argument at `index` (negative: from the end). The node is unchanged on error.
@@ -150,12 +152,13 @@ class Node {
   std::vector<Node*> all_input_nodes() const;
   bool uses(const Node& producer) const noexcept;
 
-  /// Makes every user read `replacement` instead of this node, nested uses included, and returns the
-  /// users changed. Order is not checked; when `replacement` itself uses this node it ends up using
-  /// itself: exclude it with the filter. O(total arguments of the users).
+  /// Makes every user read `replacement` instead of this node, nested uses included, and returns
+  /// the users changed. Order is not checked; when `replacement` itself uses this node it ends up
+  /// using itself: exclude it with the filter. O(total arguments of the users).
   /// @param filter called per user; false keeps that user as it is.
   /// @param propagate_meta copies this node's meta to `replacement`.
-  /// @throws GraphError kMetaNotEmpty if propagate_meta and `replacement` has meta; kForeignNode for a
+  /// @throws GraphError kMetaNotEmpty if propagate_meta and `replacement` has meta; kForeignNode
+  /// for a
   ///   node of another graph.
   std::vector<Node*> replace_all_uses_with(Node& replacement,
                                            const std::function<bool(Node&)>& filter = {},
@@ -192,8 +195,8 @@ class Node {
   /// inside. From operator schemas (ops/effects.h), never from a list of node names.
   bool is_impure(bool impure_random = true) const;
 
-  /// torch.fx's format_node: "%add : [num_users=1] = call_function[target=operator.add](args = (%x, 1),
-  /// kwargs = {})". Never throws, also on a broken graph.
+  /// torch.fx's format_node: "%add : [num_users=1] = call_function[target=operator.add](args = (%x,
+  /// 1), kwargs = {})". Never throws, also on a broken graph.
   std::string format_node() const;
 
  private:
@@ -228,6 +231,8 @@ class Node {
   Node() = default;
   ~Node() = default;
 
+  /// @throws GraphError kDuplicateKwarg
+  static void check_kwargs(std::span<const KwArg> kwargs);
   void link_inputs();
   void unlink_inputs() noexcept;
   std::span<detail::UseEdge> edges() noexcept {

@@ -8,13 +8,74 @@
 namespace fx {
 namespace {
 
-// torch.fx prints the keys of kwargs bare in graph text: {min: 0.0}.
-std::string bare_kwargs(std::span<const KwArg> kwargs) {
+// Python's str() of an argument: bare text and short device names, where repr() quotes. Text with
+// control characters is quoted, so that a node stays one line.
+void append_str(std::string& out, const Argument& argument) {
+  auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
+  if (argument.kind() == Argument::Kind::kDevice)
+    out += argument.to_device().str();
+  else if (argument.kind() == Argument::Kind::kString &&
+           std::ranges::none_of(argument.to_string(), is_control))
+    out += argument.to_string();
+  else
+    append_repr(out, argument);
+}
+
+// torch.fx's _format_arg: nodes as %name, and str() of everything else, also of the keys of a dict.
+void append_formatted(std::string& out, const Argument& argument) {
+  auto append_items = [&out](std::span<const Argument> items) {
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      if (i) out += ", ";
+      append_formatted(out, items[i]);
+    }
+  };
+  switch (argument.kind()) {
+    case Argument::Kind::kNode:
+      append_repr(out, argument, "%");
+      break;
+    case Argument::Kind::kList:
+      out += '[';
+      append_items(argument.items());
+      out += ']';
+      break;
+    case Argument::Kind::kTuple:
+      out += '(';
+      append_items(argument.items());
+      out += argument.items().size() == 1 ? ",)" : ")";
+      break;
+    case Argument::Kind::kDict: {
+      out += '{';
+      bool first = true;
+      for (const DictItem& item : argument.dict_items()) {
+        if (!first) out += ", ";
+        first = false;
+        append_str(out, item.first);
+        out += ": ";
+        append_formatted(out, item.second);
+      }
+      out += '}';
+      break;
+    }
+    default:
+      append_str(out, argument);
+  }
+}
+
+std::string formatted(std::span<const Argument> args) {
+  std::string out = "(";
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    if (i) out += ", ";
+    append_formatted(out, args[i]);
+  }
+  return out + (args.size() == 1 ? ",)" : ")");
+}
+
+std::string formatted(std::span<const KwArg> kwargs) {
   std::string out = "{";
   for (std::size_t i = 0; i < kwargs.size(); ++i) {
     if (i) out += ", ";
     out += kwargs[i].key.str() + ": ";
-    append_repr(out, kwargs[i].value, "%");
+    append_formatted(out, kwargs[i].value);
   }
   return out + "}";
 }
@@ -27,7 +88,7 @@ std::string Node::format_node() const {
     std::string out = "return";
     if (num_args() > 0) {
       out += ' ';
-      append_repr(out, args()[0]);
+      append_str(out, args()[0]);
     }
     return out;
   }
@@ -38,13 +99,13 @@ std::string Node::format_node() const {
   if (op_ == Opcode::kPlaceholder) {
     if (num_args() > 0) {
       out += "(default=";
-      append_repr(out, args()[0]);
+      append_str(out, args()[0]);
       out += ')';
     }
     return out;
   }
   if (op_ == Opcode::kGetAttr) return out;
-  return out + "(args = " + repr(args(), "%") + ", kwargs = " + bare_kwargs(kwargs_) + ")";
+  return out + "(args = " + formatted(args()) + ", kwargs = " + formatted(kwargs()) + ")";
 }
 
 std::string Graph::str() const {

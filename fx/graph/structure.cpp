@@ -35,10 +35,12 @@ bool same(const Argument& a, const Argument& b, const Positions& in_a, const Pos
       auto x = a.dict_items(), y = b.dict_items();
       if (x.size() != y.size()) return false;
       for (std::size_t i = 0; i < x.size(); ++i)
-        if (!(x[i].first == y[i].first) || !same(x[i].second, y[i].second, in_a, in_b)) return false;
+        if (!(x[i].first == y[i].first) || !same(x[i].second, y[i].second, in_a, in_b))
+          return false;
       return true;
     }
-    default: return all_same(a.items(), b.items());
+    default:
+      return all_same(a.items(), b.items());
   }
 }
 

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <unordered_set>
+#include <vector>
+
+#include "fx/graph/argument.h"
+
+namespace fx::detail {
+
+/// The nodes in the arguments of a node, each once, in order of first use: positional arguments
+/// first, nested ones depth first. O(arguments).
+class UniqueInputs {
+ public:
+  UniqueInputs(std::span<const Argument> args, std::span<const KwArg> kwargs) {
+    auto add = [this](Node& input) { this->add(input); };
+    for (const Argument& arg : args) arg.for_each_node(add);
+    for (const KwArg& kwarg : kwargs) kwarg.value.for_each_node(add);
+  }
+
+  std::span<Node* const> view() const {
+    return many_.empty() ? std::span<Node* const>(few_, count_) : many_;
+  }
+
+ private:
+  void add(Node& input) {
+    // Nearly all nodes have few inputs: those are compared one by one, without memory.
+    if (many_.empty()) {
+      if (std::find(few_, few_ + count_, &input) != few_ + count_) return;
+      if (count_ < kFew) {
+        few_[count_++] = &input;
+        return;
+      }
+      many_.assign(few_, few_ + count_);
+      seen_.insert(few_, few_ + count_);
+    }
+    if (seen_.insert(&input).second) many_.push_back(&input);
+  }
+
+  static constexpr std::size_t kFew = 16;
+  Node* few_[kFew];
+  std::size_t count_ = 0;
+  std::vector<Node*> many_;
+  std::unordered_set<Node*> seen_;
+};
+
+}  // namespace fx::detail
