@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,11 +41,21 @@ struct TreeSpec {
 /// Threads: any number may call one GraphModule that nobody edits or recompiles.
 class GraphModule : public torch::nn::Module, public GraphOwner {
  public:
-  /// Copies the attributes that `graph` refers to from `root` (shared, not cloned), takes its train or
-  /// eval flag, and becomes the owner of `graph`. A graph has one owner: the last GraphModule made.
+  /// Which attributes of the root a new GraphModule takes over.
+  enum class Share : std::uint8_t {
+    kReferenced,  ///< those its graph refers to, as torch.fx does
+    kAll,         ///< every parameter and buffer, so that the state_dict stays what it was
+  };
+
+  /// Tensors that are no part of the root's state, by attribute path.
+  using Constants = std::vector<std::pair<std::string, at::Tensor>>;
+
+  /// Takes attributes over from `root` (shared, not cloned) and its train or eval flag, and becomes the
+  /// owner of `graph`. A graph has one owner: the last GraphModule made.
   /// @throws GraphError kMissingAttribute naming node and path.
   GraphModule(const torch::nn::Module& root, std::shared_ptr<Graph> graph,
-              std::string class_name = "GraphModule");
+              std::string class_name = "GraphModule", Share share = Share::kReferenced,
+              const Constants& constants = {});
   /// Without a root: attributes are added by set_parameter and so on before they are referred to.
   explicit GraphModule(std::shared_ptr<Graph> graph = std::make_shared<Graph>(),
                        std::string class_name = "GraphModule");
@@ -138,7 +149,9 @@ class GraphModule : public torch::nn::Module, public GraphOwner {
   void pretty_print(std::ostream& out) const override;
 
  private:
-  void copy_attributes(const torch::nn::Module& root);
+  void adopt_graph(std::shared_ptr<Graph> graph);
+  void take_training_flag(const torch::nn::Module& other);
+  void share_attribute(const torch::nn::Module& root, std::string_view path, const Node* node);
   torch::nn::Module& make_parents(std::string_view path, std::string* leaf);
 
   std::shared_ptr<Graph> graph_;
@@ -150,6 +163,12 @@ class GraphModule : public torch::nn::Module, public GraphOwner {
   std::optional<TreeSpec> in_spec_;
   std::optional<TreeSpec> out_spec_;
   Meta meta_;
+};
+
+/// A module as a value: what get_attr of a submodule gives (bodies of higher-order operators).
+struct ModuleValue : torch::CustomClassHolder {
+  explicit ModuleValue(std::shared_ptr<torch::nn::Module> m) : module(std::move(m)) {}
+  std::shared_ptr<torch::nn::Module> module;
 };
 
 /// Flattens `value` by `spec`. @throws RunError kWrongType saying what was wanted at which path.

@@ -1,0 +1,425 @@
+#include "fx/graph/graph_module.h"
+
+#include <algorithm>
+#include <ostream>
+#include <typeinfo>
+
+#include "fx/base/error.h"
+#include "fx/base/text.h"
+#include "fx/graph/module_access.h"
+#include "fx/graph/module_types.h"
+
+namespace fx {
+namespace {
+
+using ModulePtr = std::shared_ptr<torch::nn::Module>;
+
+// Calls fn(atom, is_last) for each atom of a dotted path until fn returns false.
+// @throws GraphError kBadName for an empty atom.
+template <typename Fn>
+void for_each_atom(std::string_view path, Fn&& fn) {
+  std::string_view rest = path;
+  for (;;) {
+    const auto dot = rest.find('.');
+    const std::string_view atom = rest.substr(0, dot);
+    if (atom.empty())
+      throw GraphError(ErrorCode::kBadName, "bad attribute path " + str_repr(path));
+    const bool last = dot == std::string_view::npos;
+    if (!fn(std::string(atom), last) || last) return;
+    rest.remove_prefix(dot + 1);
+  }
+}
+
+struct Found {
+  GraphOwner::AttrKind kind = GraphOwner::AttrKind::kMissing;
+  at::Tensor tensor;
+  ModulePtr module;
+  std::string missing;  // the path up to the atom that does not exist
+};
+
+// Walks from `root` down; `root` itself cannot be named.
+Found find_attribute(const torch::nn::Module& root, std::string_view path) {
+  using Kind = GraphOwner::AttrKind;
+  Found found;
+  const torch::nn::Module* at = &root;
+  if (path.empty()) return found;
+  for_each_atom(path, [&](const std::string& atom, bool last) {
+    found.missing += (found.missing.empty() ? "" : ".") + atom;
+    if (const ModulePtr* child = detail::children(*at).find(atom); child && *child) {
+      if (last) {
+        found.kind = Kind::kModule;
+        found.module = *child;
+      }
+      at = child->get();
+      return true;
+    }
+    if (!last) return false;
+    if (const at::Tensor* tensor = detail::parameters(*at).find(atom)) {
+      found.kind = Kind::kParameter;
+      found.tensor = *tensor;
+    } else if (const at::Tensor* buffer = detail::buffers(*at).find(atom)) {
+      found.kind = Kind::kBuffer;
+      found.tensor = *buffer;
+    }
+    return true;
+  });
+  return found;
+}
+
+// A plain container made for a path, as opposed to a module with behaviour.
+bool is_plain(const torch::nn::Module& module) { return typeid(module) == typeid(torch::nn::Module); }
+
+}  // namespace
+
+// --- construction ----------------------------------------------------------------------------------
+
+GraphModule::GraphModule(std::shared_ptr<Graph> graph, std::string class_name)
+    : class_name_(std::move(class_name)) {
+  adopt_graph(std::move(graph));
+  recompile();
+}
+
+GraphModule::GraphModule(const torch::nn::Module& root, std::shared_ptr<Graph> graph,
+                         std::string class_name, Share share, const Constants& constants)
+    : class_name_(std::move(class_name)) {
+  FX_ASSERT(graph != nullptr, "a GraphModule needs a graph");
+  for (const auto& [path, tensor] : constants) set_constant(path, tensor);
+  if (share == Share::kAll) {
+    // In the order of the root, so that state_dict() lists the same keys in the same order.
+    for (const auto& item : root.named_parameters()) share_attribute(root, item.key(), nullptr);
+    for (const auto& item : root.named_buffers()) share_attribute(root, item.key(), nullptr);
+  }
+  // Called modules first: they bring the attributes below them along.
+  for (const Node& node : graph->nodes())
+    if (node.op() == Opcode::kCallModule) share_attribute(root, node.target().str(), &node);
+  for (const Node& node : graph->nodes())
+    if (node.op() == Opcode::kGetAttr) share_attribute(root, node.target().str(), &node);
+  take_training_flag(root);
+  adopt_graph(std::move(graph));
+  recompile();
+}
+
+GraphModule::~GraphModule() {
+  if (graph_ && graph_->owner() == this) graph_->set_owner(nullptr);
+}
+
+void GraphModule::adopt_graph(std::shared_ptr<Graph> graph) {
+  FX_ASSERT(graph != nullptr, "a GraphModule needs a graph");
+  if (graph_ && graph_->owner() == this) graph_->set_owner(nullptr);
+  graph_ = std::move(graph);
+  graph_->set_owner(this);
+}
+
+void GraphModule::set_graph(std::shared_ptr<Graph> graph) {
+  adopt_graph(std::move(graph));
+  recompile();
+}
+
+void GraphModule::share_attribute(const torch::nn::Module& root, std::string_view path,
+                                  const Node* node) {
+  if (constants_.contains(path)) return;
+  const Found found = find_attribute(root, path);
+  switch (found.kind) {
+    case AttrKind::kModule: {
+      // A plain intermediate of ours may already stand there and hold a part of it.
+      if (find_submodule(path) != found.module) set_submodule(path, found.module);
+      return;
+    }
+    case AttrKind::kParameter:
+      if (!find_tensor(path).is_same(found.tensor)) set_parameter(path, found.tensor);
+      return;
+    case AttrKind::kBuffer: {
+      const auto* other = dynamic_cast<const GraphModule*>(&root);
+      const bool persistent = !other || !other->non_persistent_.contains(path);
+      if (!find_tensor(path).is_same(found.tensor)) set_buffer(path, found.tensor, persistent);
+      return;
+    }
+    case AttrKind::kConstant:
+    case AttrKind::kMissing: break;
+  }
+  if (const auto* other = dynamic_cast<const GraphModule*>(&root))
+    if (auto constant = other->constants_.find(path); constant != other->constants_.end())
+      return set_constant(path, constant->second);
+  throw GraphError(ErrorCode::kMissingAttribute,
+                   (node ? "Node " + std::string(node->name()) + " referenced target "
+                         : "the root has no attribute ") +
+                       std::string(path) + " but that target was not provided in root!");
+}
+
+// --- attributes ------------------------------------------------------------------------------------
+
+torch::nn::Module& GraphModule::make_parents(std::string_view path, std::string* leaf) {
+  torch::nn::Module* at = this;
+  for_each_atom(path, [&](const std::string& atom, bool last) {
+    if (last) {
+      *leaf = atom;
+      return true;
+    }
+    auto& children = detail::children(*at);
+    if (!children.find(atom)) children.insert(atom, std::make_shared<torch::nn::Module>());
+    at = children.find(atom)->get();
+    return true;
+  });
+  return *at;
+}
+
+void GraphModule::set_parameter(std::string_view path, at::Tensor tensor) {
+  std::string leaf;
+  detail::assign(detail::parameters(make_parents(path, &leaf)), leaf, std::move(tensor));
+}
+
+void GraphModule::set_buffer(std::string_view path, at::Tensor tensor, bool persistent) {
+  std::string leaf;
+  detail::assign(detail::buffers(make_parents(path, &leaf)), leaf, std::move(tensor));
+  if (persistent)
+    non_persistent_.erase(std::string(path));
+  else
+    non_persistent_[std::string(path)] = true;
+}
+
+void GraphModule::set_constant(std::string_view path, at::Tensor tensor) {
+  for_each_atom(path, [](const std::string&, bool) { return true; });  // checks the path
+  constants_[std::string(path)] = std::move(tensor);
+}
+
+void GraphModule::set_submodule(std::string_view path, ModulePtr module) {
+  std::string leaf;
+  detail::assign(detail::children(make_parents(path, &leaf)), leaf, std::move(module));
+}
+
+bool GraphModule::add_submodule(std::string_view path, ModulePtr module) {
+  bool blocked = false;
+  const torch::nn::Module* at = this;
+  for_each_atom(path, [&](const std::string& atom, bool last) {
+    if (detail::parameters(*at).find(atom) || detail::buffers(*at).find(atom)) blocked = true;
+    const ModulePtr* child = detail::children(*at).find(atom);
+    if (blocked || last || !child) return false;
+    at = child->get();
+    return true;
+  });
+  if (blocked) return false;
+  set_submodule(path, std::move(module));
+  return true;
+}
+
+bool GraphModule::delete_submodule(std::string_view path) {
+  torch::nn::Module* at = this;
+  bool deleted = false;
+  for_each_atom(path, [&](const std::string& atom, bool last) {
+    ModulePtr* child = detail::children(*at).find(atom);
+    if (!child) return false;
+    if (last) {
+      detail::children(*at).erase(atom);
+      deleted = true;
+    } else {
+      at = child->get();
+    }
+    return true;
+  });
+  return deleted;
+}
+
+void GraphModule::delete_all_unused_submodules() {
+  std::vector<std::string> used;  // with all parents; children of called modules are kept by prefix
+  std::vector<std::string> called;
+  for (const Node& node : graph_->nodes()) {
+    if (node.op() != Opcode::kCallModule && node.op() != Opcode::kGetAttr) continue;
+    const std::string& path = node.target().str();
+    for (std::size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.', dot + 1))
+      used.push_back(path.substr(0, dot));
+    used.push_back(path);
+    if (node.op() == Opcode::kCallModule) called.push_back(path + ".");
+  }
+  std::sort(used.begin(), used.end());
+  std::vector<std::string> unused;
+  for (const auto& item : named_modules("", /*include_self=*/false)) {
+    const bool keep = std::binary_search(used.begin(), used.end(), item.key()) ||
+                      std::any_of(called.begin(), called.end(), [&](const std::string& prefix) {
+                        return item.key().starts_with(prefix);
+                      });
+    if (!keep) unused.push_back(item.key());
+  }
+  for (const std::string& path : unused) delete_submodule(path);
+}
+
+std::string GraphModule::fresh_attribute(std::string_view prefix) const {
+  for (std::size_t i = 0;; ++i) {
+    std::string path = std::string(prefix) + std::to_string(i);
+    if (attr_kind(path) == AttrKind::kMissing) return path;
+  }
+}
+
+at::Tensor GraphModule::find_tensor(std::string_view path) const {
+  if (auto constant = constants_.find(path); constant != constants_.end()) return constant->second;
+  return find_attribute(*this, path).tensor;
+}
+
+ModulePtr GraphModule::find_submodule(std::string_view path) const {
+  return find_attribute(*this, path).module;
+}
+
+Value GraphModule::fetch_attr(std::string_view path) const {
+  if (auto constant = constants_.find(path); constant != constants_.end()) return constant->second;
+  Found found = find_attribute(*this, path);
+  switch (found.kind) {
+    case AttrKind::kParameter:
+    case AttrKind::kBuffer: return found.tensor;
+    case AttrKind::kModule:
+      return Value::make_capsule(c10::make_intrusive<ModuleValue>(std::move(found.module)));
+    default:
+      throw RunError(ErrorCode::kMissingAttr,
+                     "Node referenced nonexistent target " +
+                         (found.missing.empty() ? std::string(path) : found.missing));
+  }
+}
+
+GraphOwner::AttrKind GraphModule::attr_kind(std::string_view path) const {
+  if (constants_.contains(path)) return AttrKind::kConstant;
+  return find_attribute(*this, path).kind;
+}
+
+bool GraphModule::module_is_impure(std::string_view path, bool impure_random) const {
+  const ModulePtr module = find_submodule(path);
+  if (!module) return true;
+  if (const auto* nested = dynamic_cast<const GraphModule*>(module.get())) {
+    for (const Node& node : nested->graph().nodes())
+      if (!node.is_placeholder() && !node.is_output() && node.is_impure(impure_random)) return true;
+    return false;
+  }
+  const ModuleType* type = find_module_type(*module);
+  return !type || !type->is_impure || type->is_impure(*module, impure_random);
+}
+
+Graph* GraphModule::nested_graph(std::string_view path) const {
+  auto* nested = dynamic_cast<GraphModule*>(find_submodule(path).get());
+  return nested ? &nested->graph() : nullptr;
+}
+
+// --- state -----------------------------------------------------------------------------------------
+
+std::vector<std::pair<std::string, at::Tensor>> GraphModule::state_dict() const {
+  std::vector<std::pair<std::string, at::Tensor>> state;
+  for (const auto& item : named_parameters()) state.emplace_back(item.key(), item.value());
+  for (const auto& item : named_buffers())
+    if (!non_persistent_.contains(item.key())) state.emplace_back(item.key(), item.value());
+  return state;
+}
+
+void GraphModule::load_state_dict(const std::vector<std::pair<std::string, at::Tensor>>& state,
+                                  bool strict) {
+  std::map<std::string, at::Tensor> mine;
+  for (auto& [key, tensor] : state_dict()) mine[key] = tensor;
+  std::vector<std::pair<at::Tensor, at::Tensor>> copies;
+  std::string unexpected, wrong;
+  for (const auto& [key, tensor] : state) {
+    auto found = mine.find(key);
+    if (found == mine.end()) {
+      unexpected += " " + key;
+      continue;
+    }
+    if (found->second.sizes() != tensor.sizes())
+      wrong += " " + key + " (" + describe(found->second) + ", found " + describe(tensor) + ")";
+    copies.emplace_back(found->second, tensor);
+    mine.erase(found);
+  }
+  std::string missing;
+  for (const auto& [key, tensor] : mine) missing += " " + key;
+  if (!wrong.empty())
+    throw RunError(ErrorCode::kShapeMismatch, "load_state_dict: shapes differ for" + wrong);
+  if (strict && (!missing.empty() || !unexpected.empty()))
+    throw GraphError(ErrorCode::kMissingAttribute,
+                     "load_state_dict:" + (missing.empty() ? "" : " missing keys:" + missing + ";") +
+                         (unexpected.empty() ? "" : " unexpected keys:" + unexpected));
+  at::NoGradGuard no_grad;
+  for (auto& [to, from] : copies) to.copy_(from);
+}
+
+// --- copies ----------------------------------------------------------------------------------------
+
+namespace {
+
+// Copies tensors so that ones which were the same stay the same (tied weights).
+class TensorCopier {
+ public:
+  explicit TensorCopier(std::optional<torch::Device> device) : device_(device) {}
+
+  at::Tensor operator()(const at::Tensor& tensor) {
+    if (!tensor.defined()) return tensor;
+    at::Tensor& copy = copies_[tensor.unsafeGetTensorImpl()];
+    if (!copy.defined()) {
+      copy = tensor.detach().clone();
+      if (device_) copy = copy.to(*device_);
+      copy.set_requires_grad(tensor.requires_grad());
+    }
+    return copy;
+  }
+
+ private:
+  std::optional<torch::Device> device_;
+  std::map<const c10::TensorImpl*, at::Tensor> copies_;
+};
+
+void copy_members(const torch::nn::Module& from, torch::nn::Module& to, TensorCopier& copy,
+                  const std::optional<torch::Device>& device) {
+  for (const auto& item : detail::parameters(from))
+    detail::parameters(to).insert(item.key(), copy(item.value()));
+  for (const auto& item : detail::buffers(from))
+    detail::buffers(to).insert(item.key(), copy(item.value()));
+  for (const auto& item : detail::children(from)) {
+    const torch::nn::Module& child = *item.value();
+    ModulePtr made;
+    if (is_plain(child)) {
+      made = std::make_shared<torch::nn::Module>();
+      copy_members(child, *made, copy, device);
+    } else {
+      try {
+        made = child.clone(device);
+      } catch (const c10::Error&) {
+        throw GraphError(ErrorCode::kNotCopyable, "the submodule " + str_repr(item.key()) +
+                                                      " of class " + module_type_name(child) +
+                                                      " cannot be copied: it has no clone()");
+      }
+    }
+    made->train(child.is_training());
+    detail::children(to).insert(item.key(), std::move(made));
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<GraphModule> GraphModule::deep_copy() const {
+  return std::dynamic_pointer_cast<GraphModule>(clone());
+}
+
+ModulePtr GraphModule::clone(const std::optional<torch::Device>& device) const {
+  auto copy = std::make_shared<GraphModule>(std::make_shared<Graph>(), class_name_);
+  TensorCopier copier(device);
+  copy_members(*this, *copy, copier, device);
+  for (const auto& [path, tensor] : constants_) copy->constants_[path] = copier(tensor);
+  copy->non_persistent_ = non_persistent_;
+  copy->in_spec_ = in_spec_;
+  copy->out_spec_ = out_spec_;
+  copy->meta_ = meta_;
+  copy->take_training_flag(*this);
+  copy->set_graph(graph_->clone());
+  return copy;
+}
+
+void GraphModule::take_training_flag(const torch::nn::Module& other) {
+  // train() would also switch the children, which are shared and keep their own flags.
+  std::vector<std::pair<ModulePtr, bool>> flags;
+  for (const auto& item : named_modules("", false))
+    flags.emplace_back(item.value(), item.value()->is_training());
+  train(other.is_training());
+  for (auto& [module, flag] : flags)
+    if (module->is_training() != flag) module->train(flag);
+}
+
+void GraphModule::set_specs(std::optional<TreeSpec> in_spec, std::optional<TreeSpec> out_spec) {
+  in_spec_ = std::move(in_spec);
+  out_spec_ = std::move(out_spec);
+}
+
+void GraphModule::pretty_print(std::ostream& out) const { out << class_name_; }
+
+}  // namespace fx

@@ -1,0 +1,57 @@
+#include "fx/graph/module_path.h"
+
+#include "fx/base/error.h"
+#include "fx/graph/module_access.h"
+
+namespace fx {
+
+ModulePath::ModulePath(std::string_view path) : path_(path) {
+  for (std::string_view rest = path;;) {
+    const auto dot = rest.find('.');
+    atoms_.emplace_back(rest.substr(0, dot));
+    if (dot == std::string_view::npos) break;
+    rest.remove_prefix(dot + 1);
+  }
+}
+
+const at::Tensor* ModulePath::find_tensor(const torch::nn::Module& root) const {
+  const torch::nn::Module* at = &root;
+  for (std::size_t i = 0; i + 1 < atoms_.size(); ++i) {
+    const auto* child = detail::children(*at).find(atoms_[i]);
+    if (!child || !*child) return nullptr;
+    at = child->get();
+  }
+  if (const at::Tensor* parameter = detail::parameters(*at).find(atoms_.back())) return parameter;
+  return detail::buffers(*at).find(atoms_.back());
+}
+
+const std::shared_ptr<torch::nn::Module>* ModulePath::find_module(
+    const torch::nn::Module& root) const {
+  const torch::nn::Module* at = &root;
+  const std::shared_ptr<torch::nn::Module>* child = nullptr;
+  for (const std::string& atom : atoms_) {
+    child = detail::children(*at).find(atom);
+    if (!child || !*child) return nullptr;
+    at = child->get();
+  }
+  return child;
+}
+
+std::string ModulePath::missing_part(const torch::nn::Module& root) const {
+  const torch::nn::Module* at = &root;
+  std::string seen;
+  for (const std::string& atom : atoms_) {
+    seen += (seen.empty() ? "" : ".") + atom;
+    const auto* child = detail::children(*at).find(atom);
+    if (!child || !*child) break;
+    at = child->get();
+  }
+  return seen;
+}
+
+void throw_missing_attr(const ModulePath& path, const torch::nn::Module& root) {
+  throw RunError(ErrorCode::kMissingAttr,
+                 "Node referenced nonexistent target " + path.missing_part(root));
+}
+
+}  // namespace fx

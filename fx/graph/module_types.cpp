@@ -1,0 +1,183 @@
+#include "fx/graph/module_types.h"
+
+#include <torch/nn/modules.h>
+
+#include <cxxabi.h>
+
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+
+#include "fx/graph/graph_module.h"
+#include "fx/graph/module_call.h"
+
+namespace fx {
+namespace {
+
+enum class OwnEffect { kNone, kStatistics, kRandomInTraining, kRandom };
+
+bool tracks_statistics(const torch::nn::Module& module) {
+  for (const auto& buffer : module.named_buffers(/*recurse=*/false))
+    if (buffer.key() == "running_mean" && buffer.value().defined()) return true;
+  return false;
+}
+
+// The module's own effect; effects of children are asked one by one.
+bool is_impure_now(const torch::nn::Module& module, OwnEffect own, bool impure_random) {
+  switch (own) {
+    case OwnEffect::kNone:
+      break;
+    case OwnEffect::kStatistics:
+      if (module.is_training() && tracks_statistics(module)) return true;
+      break;
+    case OwnEffect::kRandomInTraining:
+      if (module.is_training() && impure_random) return true;
+      break;
+    case OwnEffect::kRandom:
+      if (impure_random) return true;
+      break;
+  }
+  for (const auto& child : module.children()) {
+    const ModuleType* type = find_module_type(*child);
+    if (!type || !type->is_impure || type->is_impure(*child, impure_random)) return true;
+  }
+  return false;
+}
+
+template <typename Impl>
+ModuleType builtin_type(const char* short_name, OwnEffect own, const char* names) {
+  ModuleType type;
+  type.short_name = short_name;
+  type.name = std::string("torch.nn.") + short_name;
+  type.is_leaf = true;
+  type.call = forward_caller(&Impl::forward, type.name, names);
+  type.is_impure = [own](const torch::nn::Module& module, bool impure_random) {
+    return is_impure_now(module, own, impure_random);
+  };
+  return type;
+}
+
+ModuleType container_type(const char* short_name) {
+  ModuleType type;
+  type.short_name = short_name;
+  type.name = std::string("torch.nn.") + short_name;
+  type.is_impure = [](const torch::nn::Module& module, bool impure_random) {
+    return is_impure_now(module, OwnEffect::kNone, impure_random);
+  };
+  return type;
+}
+
+struct TypeTable {
+  std::shared_mutex mutex;
+  // Entries are never removed or moved, so that pointers to them stay valid.
+  std::unordered_map<std::type_index, std::unique_ptr<ModuleType>> types;
+  std::vector<std::unique_ptr<ModuleType>> replaced;
+
+  TypeTable() {
+#define FX_NN_MODULE(Class, own, names) \
+  add(typeid(torch::nn::Class##Impl),   \
+      builtin_type<torch::nn::Class##Impl>(#Class, OwnEffect::own, names));
+#include "fx/graph/module_types.def"
+#undef FX_NN_MODULE
+    ModuleType sequential = container_type("Sequential");
+    sequential.call = [](torch::nn::Module& module, Values args, KwValues kwargs) {
+      for (const auto& child : module.children())
+        args = {call_module(*child, std::move(args), std::exchange(kwargs, {}))};
+      return args.empty() ? Value() : std::move(args[0]);
+    };
+    add(typeid(torch::nn::SequentialImpl), std::move(sequential));
+    add(typeid(torch::nn::ModuleListImpl), container_type("ModuleList"));
+    add(typeid(torch::nn::ModuleDictImpl), container_type("ModuleDict"));
+    // Intermediate modules of GraphModule paths: no forward, no effect of their own.
+    add(typeid(torch::nn::Module), container_type("Module"));
+  }
+
+  void add(std::type_index index, ModuleType type) {
+    auto& slot = types[index];
+    if (slot) replaced.push_back(std::move(slot));
+    slot = std::make_unique<ModuleType>(std::move(type));
+  }
+};
+
+TypeTable& table() {
+  static auto* instance = new TypeTable;
+  return *instance;
+}
+
+}  // namespace
+
+const ModuleType* find_module_type(const torch::nn::Module& module) {
+  std::shared_lock lock(table().mutex);
+  auto found = table().types.find(typeid(module));
+  return found == table().types.end() ? nullptr : found->second.get();
+}
+
+void register_module_type(std::type_index type, ModuleType entry) {
+  std::unique_lock lock(table().mutex);
+  table().add(type, std::move(entry));
+}
+
+std::string module_type_name(const torch::nn::Module& module) {
+  if (const ModuleType* type = find_module_type(module)) return type->name;
+  if (const auto* graph_module = dynamic_cast<const GraphModule*>(&module))
+    return graph_module->class_name();
+  int status = 0;
+  std::unique_ptr<char, void (*)(void*)> demangled(
+      abi::__cxa_demangle(typeid(module).name(), nullptr, nullptr, &status), std::free);
+  std::string name = status == 0 ? demangled.get() : typeid(module).name();
+  if (name.ends_with("Impl")) name.resize(name.size() - 4);
+  for (std::size_t at; (at = name.find("::")) != std::string::npos;) name.replace(at, 2, ".");
+  return name;
+}
+
+Value call_module(torch::nn::Module& module, Values args, KwValues kwargs) {
+  if (auto* graph_module = dynamic_cast<GraphModule*>(&module))
+    return graph_module->forward(std::move(args), std::move(kwargs));
+  const ModuleType* type = find_module_type(module);
+  if (!type || !type->call)
+    throw GraphError(ErrorCode::kUnknownModuleType, "cannot call a module of class " +
+                                                        module_type_name(module) +
+                                                        ": its forward is not known at run time");
+  return type->call(module, std::move(args), std::move(kwargs));
+}
+
+namespace detail {
+
+std::vector<std::optional<Value>> arrange_arguments(std::string_view type_name,
+                                                    std::string_view names, std::size_t count,
+                                                    Values args, KwValues kwargs) {
+  if (args.size() > count)
+    throw RunError(ErrorCode::kExtraInput, std::string(type_name) + ".forward takes " +
+                                               std::to_string(count) + " arguments (" +
+                                               std::string(names) + "), found " +
+                                               std::to_string(args.size()));
+  std::vector<std::optional<Value>> values(count);
+  for (std::size_t i = 0; i < args.size(); ++i) values[i] = std::move(args[i]);
+  for (KwValue& kwarg : kwargs) {
+    std::size_t index = 0;
+    bool found = false;
+    std::string_view rest = names;
+    while (!rest.empty() && index < count) {
+      const auto comma = rest.find(',');
+      if (rest.substr(0, comma) == kwarg.key.str()) {
+        found = true;
+        break;
+      }
+      rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
+      ++index;
+    }
+    if (!found)
+      throw RunError(ErrorCode::kUnknownInput,
+                     std::string(type_name) + ".forward has no argument " +
+                         str_repr(kwarg.key.str()) + ", it has " + std::string(names));
+    if (values[index])
+      throw RunError(ErrorCode::kExtraInput, std::string(type_name) +
+                                                 ".forward() got multiple values for argument " +
+                                                 str_repr(kwarg.key.str()));
+    values[index] = std::move(kwarg.value);
+  }
+  return values;
+}
+
+}  // namespace detail
+}  // namespace fx
