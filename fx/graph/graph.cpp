@@ -23,8 +23,8 @@ namespace {
 std::string candidate_name(const Target& target) {
   if (const Function* function = target.function()) return function->candidate_name();
   std::string_view text = target.str();
-  if (text.size() > 4 && text.starts_with("__") && text.ends_with("__"))
-    text = text.substr(2, text.size() - 4);
+  if (text.starts_with("__") && text.ends_with("__"))
+    text = text.size() > 4 ? text.substr(2, text.size() - 4) : std::string_view();
   return snake_case(text);
 }
 

@@ -81,6 +81,11 @@ class NodeRange {
       ++*this;
       return old;
     }
+    Iterator operator--(int) {
+      Iterator old = *this;
+      --*this;
+      return old;
+    }
     friend bool operator==(Iterator, Iterator) = default;
 
    private:

@@ -46,8 +46,7 @@ TEST(Symbol, threads_agree_on_addresses) {
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t)
     threads.emplace_back([&, t] {
-      for (int i = 0; i < kNames; ++i)
-        ids[t].push_back(Symbol("shared_" + std::to_string(i)).id());
+      for (int i = 0; i < kNames; ++i) ids[t].push_back(Symbol("shared_" + std::to_string(i)).id());
     });
   for (std::thread& thread : threads) thread.join();
   for (int t = 1; t < kThreads; ++t) EXPECT_EQ(ids[t], ids[0]);

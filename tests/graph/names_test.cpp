@@ -1,0 +1,153 @@
+#include "fx/graph/namespace.h"
+
+#include "tests/graph/graphs.h"
+
+namespace fx {
+namespace {
+
+// Golden vector A.1: placeholders created in this order, probed on torch 2.15.
+TEST(Names, A_1_placeholders_G_007_G_008_G_011) {
+  const std::vector<std::pair<const char*, const char*>> golden = {
+      {"x", "x"},
+      {"x", "x_1"},
+      {"x_1", "x_2"},
+      {"x_5", "x_5"},
+      {"x", "x_6"},
+      {"x_5", "x_7"},
+      {"X", "x_8"},
+      {"fooBar", "foo_bar"},
+      {"ALL_CAPS", "all_caps"},
+      {"a.b.c", "a_b_c"},
+      {"0abc", "_0abc"},
+      {"", "_unnamed"},
+      {"*args", "_args"},
+      {"**kw", "_kw"},
+      {"__foo__", "foo"},
+      {"for", "for_1"},
+      {"len", "len_1"},
+      {"torch", "torch_1"},
+      {"inf", "inf_1"},
+      {"device", "device_1"},
+      {"foo_1_1", "foo_1_1"},
+      {"foo_1", "foo_1"},
+      {"foo_1_1", "foo_1_2"},
+      {"foo", "foo_2"},
+      {"x_01", "x_01"},
+      {"_", "_"},
+      {"__", "_unnamed_1"},
+      {"sum", "sum_1"},
+      {"None", "none"},
+      {"π", "__1"},
+  };
+  Graph graph;
+  for (const auto& [target, name] : golden) {
+    Node& node = graph.placeholder(target);
+    EXPECT_EQ(node.name(), name) << "for target '" << target << "'";
+    EXPECT_EQ(node.target().str(), target);
+  }
+}
+
+// Golden vector A.2: names given by the caller.
+TEST(Names, A_2_given_names_G_009_G_010) {
+  Graph graph;
+  Node& x = graph.placeholder("x");
+  Names got;
+  for (const char* name :
+       {"add", "add_1", "add_1", "add", "add_3", "add", "add_2", "add_10", "add"})
+    got.emplace_back(graph.call_function("operator.add", {x, x}, {}, name).name());
+  EXPECT_EQ(got, (Names{"add", "add_1", "add_2", "add_3", "add_4", "add_5", "add_6", "add_10",
+                        "add_11"}));
+}
+
+TEST(Names, given_names_keep_their_case) {
+  Graph graph;
+  Node& x = graph.placeholder("x");
+  EXPECT_EQ(graph.call_function("torch.relu", {x}, {}, "ReLU").name(), "ReLU");
+  EXPECT_EQ(graph.call_function("torch.relu", {x}, {}, "my relu!").name(), "my_relu_");
+  EXPECT_EQ(graph.call_function("torch.relu", {x}, {}, "9").name(), "_9");
+}
+
+TEST(Names, G_014_operators) {
+  Graph graph;
+  Node& x = graph.placeholder("x");
+  EXPECT_EQ(graph.call_function("aten::add.Tensor", {x, x}).name(), "add_tensor");
+  EXPECT_EQ(graph.call_function("aten::add", {x, x}).name(), "add");
+  EXPECT_EQ(graph.call_function("torch.add", {x, x}).name(), "add_1");
+  EXPECT_EQ(graph.call_function("operator.add", {x, x}).name(), "add_2");
+  EXPECT_EQ(graph.call_function("aten::relu_", {x}).name(), "relu_");
+}
+
+TEST(Names, G_016_F35_keywords_and_builtins_are_never_names) {
+  Graph graph;
+  Node& x = graph.placeholder("x");
+  EXPECT_EQ(graph.call_function("builtins.getattr", {x, "shape"}).name(), "getattr_1");
+  EXPECT_EQ(graph.call_function("builtins.getattr", {x, "shape"}).name(), "getattr_2");
+  EXPECT_EQ(graph.call_method("float", {x}).name(), "float_1");
+  EXPECT_EQ(graph.placeholder("lambda").name(), "lambda_1");
+  EXPECT_EQ(graph.placeholder("class").name(), "class_1");
+  EXPECT_EQ(graph.placeholder("input").name(), "input_1");
+  for (const char* reserved : {"for", "len", "torch", "inf", "nan", "device", "NoneType", "pytree",
+                               "fx_pytree", "print", "True"})
+    EXPECT_TRUE(is_reserved_name(reserved)) << reserved;
+  EXPECT_FALSE(is_reserved_name("relu"));
+}
+
+TEST(Names, G_012_erase_and_rename_never_free_a_name) {
+  Graph graph;
+  Node& x = graph.placeholder("x");
+  Node& relu = graph.call_function("torch.relu", {x});
+  graph.erase_node(relu);
+  EXPECT_EQ(graph.find_node("relu"), nullptr);
+  Node& again = graph.call_function("torch.relu", {x});
+  EXPECT_EQ(again.name(), "relu_1");
+  EXPECT_EQ(again.rename("activation"), "activation");
+  EXPECT_EQ(graph.find_node("relu_1"), nullptr);
+  EXPECT_EQ(graph.find_node("activation"), &again);
+  EXPECT_EQ(graph.call_function("torch.relu", {x}).name(), "relu_2");
+}
+
+TEST(Names, Q_003_a_failed_create_burns_no_name) {
+  Graph graph;
+  Node& x = graph.placeholder("x");
+  EXPECT_FX_ERROR(graph.create_node(Opcode::kCallFunction, Target::string("relu"), {x}), GraphError,
+                  kBadTarget, "'relu'");
+  EXPECT_EQ(graph.call_function("torch.relu", {x}).name(), "relu");
+  EXPECT_EQ(graph.size(), 2u);
+  EXPECT_EQ(x.num_users(), 1u);
+}
+
+TEST(Names, N_051_rename_is_made_unique) {
+  Graph graph;
+  Node& x = graph.placeholder("x");
+  Node& y = graph.placeholder("y");
+  const std::uint64_t version = graph.version();
+  EXPECT_EQ(y.rename("y"), "y");
+  EXPECT_EQ(graph.version(), version) << "the same name is no edit";
+  EXPECT_EQ(y.rename("x"), "x_1");
+  EXPECT_EQ(x.name(), "x");
+  EXPECT_EQ(y.rename("for"), "for_1");
+  EXPECT_GT(graph.version(), version);
+  graph.lint();
+}
+
+// A base whose counter is far behind finds the next free number.
+TEST(Names, G_013_many_of_one_base_stay_unique_and_linear) {
+  Graph graph;
+  Node& x = graph.placeholder("x");
+  for (int i = 0; i < 20000; ++i) graph.call_function("torch.relu", {x});
+  EXPECT_EQ(graph.nodes().back().name(), "relu_19999");
+  graph.lint();
+}
+
+TEST(Names, long_digits_are_text) {
+  Graph graph;
+  const std::string longest = "a_999999999999999999";     // 18 digits: a number
+  const std::string longer = "a_9999999999999999999999";  // 22 digits: text
+  EXPECT_EQ(graph.placeholder(longest).name(), longest);
+  EXPECT_EQ(graph.placeholder(longest).name(), "a_1000000000000000000");
+  EXPECT_EQ(graph.placeholder(longer).name(), longer);
+  EXPECT_EQ(graph.placeholder(longer).name(), longer + "_1");
+}
+
+}  // namespace
+}  // namespace fx
