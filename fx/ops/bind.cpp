@@ -51,8 +51,15 @@ double get_float(const Value& v) {
   return v.isDouble() ? v.toDouble() : static_cast<double>(get_int(v));
 }
 
-// Puts `value`, converted by `rule`, into `out`. Returns false when it does not fit.
-bool convert(const ArgRule& rule, const Value& value, Value& out, bool numbers_as_tensors) {
+std::string misfit(const ArgRule& rule, std::size_t index, const Value& value) {
+  return "argument '" + rule.name + "' (position " + std::to_string(index + 1) + ") does not take a " +
+         describe(value);
+}
+
+}  // namespace
+
+bool convert_argument(const ArgRule& rule, const Value& value, Value& out,
+                      bool numbers_as_tensors) {
   if (value.isNone()) {
     // An undefined tensor is how LibTorch passes no tensor.
     if (!rule.optional) return false;
@@ -169,17 +176,10 @@ bool convert(const ArgRule& rule, const Value& value, Value& out, bool numbers_a
   return false;
 }
 
-bool names(const ArgRule& rule, const KwValue& kwarg) {
+bool is_keyword_of(const ArgRule& rule, std::string_view key) {
   // Python calls the first argument of torch functions "input", the schemas "self".
-  return kwarg.key == rule.name || (rule.name == "self" && kwarg.key == "input");
+  return key == rule.name || (rule.name == "self" && key == "input");
 }
-
-std::string misfit(const ArgRule& rule, std::size_t index, const Value& value) {
-  return "argument '" + rule.name + "' (position " + std::to_string(index + 1) + ") does not take a " +
-         describe(value);
-}
-
-}  // namespace
 
 std::string bind(const Overload& overload, Values& args, KwValues& kwargs, torch::jit::Stack& stack,
                  bool numbers_as_tensors) {
@@ -193,7 +193,7 @@ std::string bind(const Overload& overload, Values& args, KwValues& kwargs, torch
     const Value* value = nullptr;
     if (i < args.size()) value = &args[i];
     for (const KwValue& kwarg : kwargs) {
-      if (!names(rule, kwarg)) continue;
+      if (!is_keyword_of(rule, kwarg.key.str())) continue;
       if (value) return "got multiple values for argument '" + rule.name + "'";
       value = &kwarg.value;
       ++used_kwargs;
@@ -203,14 +203,14 @@ std::string bind(const Overload& overload, Values& args, KwValues& kwargs, torch
         stack[i] = rule.default_value;
       else
         return "misses argument '" + rule.name + "'";
-    } else if (!convert(rule, *value, stack[i], numbers_as_tensors)) {
+    } else if (!convert_argument(rule, *value, stack[i], numbers_as_tensors)) {
       return misfit(rule, i, *value);
     }
   }
   if (used_kwargs == kwargs.size()) return {};
   for (const KwValue& kwarg : kwargs) {
     bool known = false;
-    for (const ArgRule& rule : overload.rules) known |= names(rule, kwarg);
+    for (const ArgRule& rule : overload.rules) known |= is_keyword_of(rule, kwarg.key.str());
     if (!known) return "has no argument '" + kwarg.key.str() + "'";
   }
   return "got a keyword twice";

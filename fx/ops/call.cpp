@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <iterator>
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
@@ -128,6 +130,14 @@ Value call_method(std::string_view name, Values args, KwValues kwargs) {
     args[1] = c10::List<std::int64_t>({args[1].toInt()});
   }
   return call_overloads(info, name, args, kwargs);
+}
+
+bool is_operator_method(std::string_view name) {
+  constexpr std::string_view kOthers[] = {
+      "__getitem__", "cpu",  "cuda",   "dim",  "item",            "ndimension",
+      "nelement",    "numel", "requires_grad_", "size", "stride", "tolist"};
+  return std::find(std::begin(kOthers), std::end(kOthers), name) == std::end(kOthers) &&
+         !dtype_of_conversion(name);
 }
 
 void register_wrapped_function(std::string_view name, WrappedFunction implementation) {

@@ -20,6 +20,14 @@ namespace fx {
 std::string bind(const Overload& overload, Values& args, KwValues& kwargs, torch::jit::Stack& stack,
                  bool numbers_as_tensors = false);
 
+/// Converts one value to what `rule` takes, as bind() does. `out` is unspecified on false.
+/// @returns whether the value fits.
+bool convert_argument(const ArgRule& rule, const Value& value, Value& out,
+                      bool numbers_as_tensors = false);
+
+/// Whether keyword `key` stands for the argument of `rule`.
+bool is_keyword_of(const ArgRule& rule, std::string_view key);
+
 /// The overload of `info` that takes these values, bound to `stack`.
 /// @throws RunError kNoMatchingOverload listing every schema with the reason it does not fit.
 const Overload& select_and_bind(const OpInfo& info, std::string_view name, Values& args,
@@ -32,6 +40,10 @@ Value call(const Function& function, Values args, KwValues kwargs = {});
 
 /// Calls method `name` on args[0]; also the methods that are no operators (float, long, cpu, size ...).
 Value call_method(std::string_view name, Values args, KwValues kwargs = {});
+
+/// Whether call_method(name) on a tensor always means the ATen operator of that name, so that a caller
+/// may resolve it once.
+bool is_operator_method(std::string_view name);
 
 /// Result values of a boxed call as one value: None, the value, or a tuple.
 Value pack_results(torch::jit::Stack& stack, std::size_t count);
