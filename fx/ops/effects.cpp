@@ -106,7 +106,13 @@ Effects effects_of(const Function& function, const HasKwarg& has_kwarg) {
 }
 
 Effects effects_of_method(std::string_view name, const HasKwarg& has_kwarg) {
-  return of_overloads(OpInfo::of_method(name), has_kwarg);
+  Effects effects = of_overloads(OpInfo::of_method(name), has_kwarg);
+  // Python's in-place methods, as far as no operator stands for them: those of +=, *= ... and x[i] = y.
+  if (name == "__setitem__" ||
+      (name.starts_with("__i") && name.ends_with("__") && name != "__invert__" && name != "__index__" &&
+       name != "__int__" && name != "__iter__"))
+    effects.mutates = true;
+  return effects;
 }
 
 void has_side_effect(const Function& function) {
