@@ -1,7 +1,9 @@
 #include "fx/graph/module_path.h"
 
 #include "fx/base/error.h"
+#include "fx/base/text.h"
 #include "fx/graph/module_access.h"
+#include "fx/graph/module_types.h"
 
 namespace fx {
 
@@ -37,21 +39,21 @@ const std::shared_ptr<torch::nn::Module>* ModulePath::find_module(
   return child;
 }
 
-std::string ModulePath::missing_part(const torch::nn::Module& root) const {
+void ModulePath::throw_missing(const torch::nn::Module& root) const {
   const torch::nn::Module* at = &root;
   std::string seen;
-  for (const std::string& atom : atoms_) {
-    seen += (seen.empty() ? "" : ".") + atom;
-    const auto* child = detail::children(*at).find(atom);
-    if (!child || !*child) break;
-    at = child->get();
+  for (std::size_t i = 0; i < atoms_.size(); ++i) {
+    seen += (i ? "." : "") + atoms_[i];
+    const auto* child = detail::children(*at).find(atoms_[i]);
+    if (i + 1 < atoms_.size() && child && *child) {
+      at = child->get();
+      continue;
+    }
+    throw RunError(ErrorCode::kMissingAttr, "Node referenced nonexistent target " + seen + ": " +
+                                                str_repr(module_type_name(*at)) +
+                                                " object has no attribute " + str_repr(atoms_[i]));
   }
-  return seen;
-}
-
-void throw_missing_attr(const ModulePath& path, const torch::nn::Module& root) {
-  throw RunError(ErrorCode::kMissingAttr,
-                 "Node referenced nonexistent target " + path.missing_part(root));
+  FX_ASSERT(false, "a path has atoms");
 }
 
 }  // namespace fx

@@ -218,7 +218,7 @@ Value Interpreter::fetch_attr(std::string_view target) {
   if (const at::Tensor* tensor = path.find_tensor(*module_)) return *tensor;
   if (const auto* submodule = path.find_module(*module_))
     return Value::make_capsule(c10::make_intrusive<ModuleValue>(*submodule));
-  throw_missing_attr(path, *module_);
+  path.throw_missing(*module_);
 }
 
 ArgsKwargs Interpreter::fetch_args_kwargs_from_env(Node& node) {

@@ -1,0 +1,89 @@
+#include "fx/plan/operator_call.h"
+
+namespace fx {
+namespace {
+
+// A step keeps no more than this many candidates; fx::call knows them all.
+constexpr std::size_t kMaxCalls = 3;
+
+bool takes_tensor(const ArgRule& rule) {
+  return rule.conversion == Conversion::kTensor || rule.conversion == Conversion::kOptionalTensor;
+}
+
+bool takes_list(const ArgRule& rule) {
+  switch (rule.conversion) {
+    case Conversion::kIntList:
+    case Conversion::kFloatList:
+    case Conversion::kBoolList:
+    case Conversion::kTensorList:
+    case Conversion::kOptionalTensorList:
+    case Conversion::kScalarList:
+    case Conversion::kStringList:
+    case Conversion::kAny: return true;
+    default: return false;
+  }
+}
+
+// Follows bind(): the same overloads fit, the same stacks come out.
+std::optional<OperatorCall> bind_operands(const Overload& overload,
+                                          const std::vector<Operand>& args,
+                                          const std::vector<std::pair<Symbol, Operand>>& kwargs,
+                                          bool lenient) {
+  if (args.size() > overload.num_positional) return std::nullopt;
+  OperatorCall call;
+  call.overload = &overload;
+  call.num_returns = overload.handle.schema().returns().size();
+  call.stack.resize(overload.rules.size());
+  call.direct = true;
+  std::size_t used_kwargs = 0;
+  for (std::size_t i = 0; i < overload.rules.size(); ++i) {
+    const ArgRule& rule = overload.rules[i];
+    const Operand* operand = i < args.size() ? &args[i] : nullptr;
+    for (const auto& [key, value] : kwargs) {
+      if (!is_keyword_of(rule, key.str())) continue;
+      if (operand) return std::nullopt;
+      operand = &value;
+      ++used_kwargs;
+    }
+    if (!operand) {
+      if (!rule.has_default) return std::nullopt;
+      call.stack[i] = rule.default_value;
+    } else if (!operand->has_slots) {
+      // A number that stands for a written tensor would be shared by all runs.
+      if (!convert_argument(rule, operand->constant, call.stack[i], lenient && !rule.written))
+        return std::nullopt;
+    } else {
+      const bool is_slot = operand->kind == Operand::Kind::kSlot;
+      if (!is_slot && !takes_list(rule)) return std::nullopt;
+      call.direct &= is_slot && takes_tensor(rule);
+      call.patches.push_back({static_cast<std::uint32_t>(i), *operand});
+    }
+  }
+  if (used_kwargs != kwargs.size()) return std::nullopt;
+  return call;
+}
+
+}  // namespace
+
+std::vector<OperatorCall> plan_operator_calls(const OpInfo& info, const std::vector<Operand>& args,
+                                              const std::vector<std::pair<Symbol, Operand>>& kwargs,
+                                              bool one_device) {
+  std::vector<OperatorCall> calls;
+  for (const Overload& overload : info.overloads) {
+    auto call = bind_operands(overload, args, kwargs, /*lenient=*/info.overloads.size() == 1);
+    if (!call) continue;
+    std::size_t tensors = 0;
+    for (const OperatorCall::Patch& patch : call->patches) {
+      const Conversion conversion = overload.rules[patch.position].conversion;
+      if (takes_tensor(overload.rules[patch.position])) ++tensors;
+      if (conversion == Conversion::kTensorList || conversion == Conversion::kOptionalTensorList)
+        tensors += 2;
+    }
+    call->one_device = one_device && tensors > 1;
+    calls.push_back(std::move(*call));
+    if (calls.size() == kMaxCalls) break;
+  }
+  return calls;
+}
+
+}  // namespace fx
