@@ -270,6 +270,7 @@ class Graph {
  private:
   friend class Node;
   friend class InsertPointGuard;
+  friend class GraphSnapshot;
   friend class GraphTestAccess;
 
   Node* allocate();

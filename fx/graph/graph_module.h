@@ -149,6 +149,7 @@ class GraphModule : public torch::nn::Module, public GraphOwner {
   void pretty_print(std::ostream& out) const override;
 
  private:
+  friend class ModuleSnapshot;
   void adopt_graph(std::shared_ptr<Graph> graph);
   void take_training_flag(const torch::nn::Module& other);
   void share_attribute(const torch::nn::Module& root, std::string_view path, const Node* node);

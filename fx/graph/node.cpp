@@ -81,6 +81,22 @@ void Node::unlink_inputs() noexcept {
   heap_edges_.reset();
 }
 
+void Node::order_users(std::span<Node* const> users) noexcept {
+  for (Node* user : users) {
+    for (UseEdge& edge : user->edges()) {
+      if (edge.producer != this) continue;
+      if (!edge.next) break;  // the last already
+      (edge.prev ? edge.prev->next : first_use_) = edge.next;
+      edge.next->prev = edge.prev;
+      edge.prev = last_use_;
+      edge.next = nullptr;
+      last_use_->next = &edge;
+      last_use_ = &edge;
+      break;
+    }
+  }
+}
+
 bool UserRange::contains(const Node& node) const {
   return std::find(begin(), end(), &node) != end();
 }

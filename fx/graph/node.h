@@ -19,6 +19,7 @@ class GraphModule;
 class Node;
 class Namespace;
 class InsertPointGuard;
+class GraphSnapshot;
 
 namespace detail {
 struct NameEntry;
@@ -204,6 +205,7 @@ class Node {
   friend class Namespace;
   friend class NodeRange;
   friend class InsertPointGuard;
+  friend class GraphSnapshot;
   friend class GraphTestAccess;
   friend struct detail::NodeLinks;
 
@@ -235,6 +237,8 @@ class Node {
   static void check_kwargs(std::span<const KwArg> kwargs);
   void link_inputs();
   void unlink_inputs() noexcept;
+  // Puts the edges of these users to the end of the list of users, in this order.
+  void order_users(std::span<Node* const> users) noexcept;
   std::span<detail::UseEdge> edges() noexcept {
     return {heap_edges_ ? heap_edges_.get() : inline_edges_, num_edges_};
   }
