@@ -4,8 +4,9 @@
 
 #include <cxxabi.h>
 
+#include <atomic>
+#include <memory>
 #include <mutex>
-#include <shared_mutex>
 #include <unordered_map>
 
 #include "fx/graph/graph_module.h"
@@ -67,13 +68,12 @@ ModuleType container_type(const char* short_name) {
   return type;
 }
 
-struct TypeTable {
-  std::shared_mutex mutex;
-  // Entries are never removed or moved, so that pointers to them stay valid.
-  std::unordered_map<std::type_index, std::unique_ptr<ModuleType>> types;
-  std::vector<std::unique_ptr<ModuleType>> replaced;
-
+// Readers take no lock: they see an immutable snapshot. Entries and replaced snapshots are kept, so
+// that pointers to them stay valid; registering is rare.
+class TypeTable {
+ public:
   TypeTable() {
+    snapshots_.push_back(std::make_unique<Map>());
 #define FX_NN_MODULE(Class, own, names) \
   add(typeid(torch::nn::Class##Impl),   \
       builtin_type<torch::nn::Class##Impl>(#Class, OwnEffect::own, names));
@@ -92,11 +92,32 @@ struct TypeTable {
     add(typeid(torch::nn::Module), container_type("Module"));
   }
 
-  void add(std::type_index index, ModuleType type) {
-    auto& slot = types[index];
-    if (slot) replaced.push_back(std::move(slot));
-    slot = std::make_unique<ModuleType>(std::move(type));
+  const ModuleType* find(std::type_index index) const {
+    const Map& map = *current_.load(std::memory_order_acquire);
+    auto found = map.find(index);
+    return found == map.end() ? nullptr : found->second;
   }
+
+  void replace(std::type_index index, ModuleType type) {
+    std::lock_guard lock(mutex_);
+    snapshots_.push_back(std::make_unique<Map>(*current_.load(std::memory_order_relaxed)));
+    add(index, std::move(type));
+  }
+
+ private:
+  using Map = std::unordered_map<std::type_index, const ModuleType*>;
+
+  // Into the newest snapshot, which nobody reads yet, and publishes it.
+  void add(std::type_index index, ModuleType type) {
+    entries_.push_back(std::make_unique<const ModuleType>(std::move(type)));
+    (*snapshots_.back())[index] = entries_.back().get();
+    current_.store(snapshots_.back().get(), std::memory_order_release);
+  }
+
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<const ModuleType>> entries_;
+  std::vector<std::unique_ptr<Map>> snapshots_;
+  std::atomic<const Map*> current_{nullptr};
 };
 
 TypeTable& table() {
@@ -107,14 +128,11 @@ TypeTable& table() {
 }  // namespace
 
 const ModuleType* find_module_type(const torch::nn::Module& module) {
-  std::shared_lock lock(table().mutex);
-  auto found = table().types.find(typeid(module));
-  return found == table().types.end() ? nullptr : found->second.get();
+  return table().find(typeid(module));
 }
 
 void register_module_type(std::type_index type, ModuleType entry) {
-  std::unique_lock lock(table().mutex);
-  table().add(type, std::move(entry));
+  table().replace(type, std::move(entry));
 }
 
 std::string module_type_name(const torch::nn::Module& module) {

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <unordered_map>
+#include <utility>
 
 #include "fx/base/error.h"
 #include "fx/base/text.h"
@@ -70,16 +72,12 @@ double float_mod(double a, double b) {
   return r != 0 && ((r < 0) != (b < 0)) ? r + b : r;
 }
 
-// What an operator does on Python numbers and on tensors. `aten` names the operator for tensors.
+// What an operator does on Python numbers, and on tensors: tensor_function_of(name).
 template <typename IntOp, typename FloatOp>
-Value binary(std::string_view name, const char* aten, Values& args, KwValues& kwargs, IntOp int_op,
+Value binary(std::string_view name, Values& args, KwValues& kwargs, IntOp int_op,
              FloatOp float_op) {
   check_arity(name, args, kwargs, 2);
-  if (any_tensor(args)) {
-    static thread_local KwValues none;
-    none.clear();
-    return call(*Function::get(aten), args, none);
-  }
+  if (any_tensor(args)) return call(*tensor_function_of(name), std::move(args));
   if (is_int(args[0]) && is_int(args[1])) return int_op(as_int(args[0]), as_int(args[1]));
   if (is_real(args[0]) && is_real(args[1])) return float_op(as_real(args[0]), as_real(args[1]));
   wrong_operands(name, args);
@@ -104,17 +102,17 @@ Value op_add(Values& args, KwValues& kwargs) {
     for (Value& item : joined) list.push_back(std::move(item));
     return list;
   }
-  return binary("operator.add", "torch.add", args, kwargs, FX_CHECKED(add),
+  return binary("operator.add", args, kwargs, FX_CHECKED(add),
                 [](double a, double b) -> Value { return a + b; });
 }
 Value op_sub(Values& args, KwValues& kwargs) {
   if (args.size() == 2 && is_real(args[0]) && args[1].isTensor())
-    return call(*Function::get("torch.rsub"), {args[1], args[0]});
-  return binary("operator.sub", "torch.sub", args, kwargs, FX_CHECKED(sub),
+    return call(*tensor_function_of("operator.rsub"), {args[1], args[0]});
+  return binary("operator.sub", args, kwargs, FX_CHECKED(sub),
                 [](double a, double b) -> Value { return a - b; });
 }
 Value op_mul(Values& args, KwValues& kwargs) {
-  return binary("operator.mul", "torch.mul", args, kwargs, FX_CHECKED(mul),
+  return binary("operator.mul", args, kwargs, FX_CHECKED(mul),
                 [](double a, double b) -> Value { return a * b; });
 }
 Value op_truediv(Values& args, KwValues& kwargs) {
@@ -123,7 +121,7 @@ Value op_truediv(Values& args, KwValues& kwargs) {
     return a / b;
   };
   return binary(
-      "operator.truediv", "torch.div", args, kwargs,
+      "operator.truediv", args, kwargs,
       [&](std::int64_t a, std::int64_t b) {
         return divide(static_cast<double>(a), static_cast<double>(b));
       },
@@ -131,7 +129,7 @@ Value op_truediv(Values& args, KwValues& kwargs) {
 }
 Value op_floordiv(Values& args, KwValues& kwargs) {
   return binary(
-      "operator.floordiv", "torch.floor_divide", args, kwargs,
+      "operator.floordiv", args, kwargs,
       [](std::int64_t a, std::int64_t b) -> Value { return floor_div(a, b); },
       [](double a, double b) -> Value {
         if (b == 0) divide_by_zero("operator.floordiv");
@@ -140,13 +138,13 @@ Value op_floordiv(Values& args, KwValues& kwargs) {
 }
 Value op_mod(Values& args, KwValues& kwargs) {
   return binary(
-      "operator.mod", "torch.remainder", args, kwargs,
+      "operator.mod", args, kwargs,
       [](std::int64_t a, std::int64_t b) -> Value { return floor_mod(a, b); },
       [](double a, double b) -> Value { return float_mod(a, b); });
 }
 Value op_pow(Values& args, KwValues& kwargs) {
   return binary(
-      "operator.pow", "torch.pow", args, kwargs,
+      "operator.pow", args, kwargs,
       [](std::int64_t a, std::int64_t b) -> Value {
         if (b < 0) return std::pow(static_cast<double>(a), static_cast<double>(b));
         std::int64_t result = 1;
@@ -160,7 +158,7 @@ Value op_pow(Values& args, KwValues& kwargs) {
 }
 Value op_matmul(Values& args, KwValues& kwargs) {
   check_arity("operator.matmul", args, kwargs, 2);
-  return call(*Function::get("torch.matmul"), args);
+  return call(*tensor_function_of("operator.matmul"), std::move(args));
 }
 
 std::int64_t shift_count(std::int64_t b) {
@@ -169,7 +167,7 @@ std::int64_t shift_count(std::int64_t b) {
 }
 Value op_lshift(Values& args, KwValues& kwargs) {
   return binary(
-      "operator.lshift", "aten::__lshift__", args, kwargs,
+      "operator.lshift", args, kwargs,
       [](std::int64_t a, std::int64_t b) -> Value {
         std::int64_t r = a;
         for (std::int64_t i = std::min<std::int64_t>(shift_count(b), a == 0 ? 0 : 64); i > 0; --i)
@@ -180,7 +178,7 @@ Value op_lshift(Values& args, KwValues& kwargs) {
 }
 Value op_rshift(Values& args, KwValues& kwargs) {
   return binary(
-      "operator.rshift", "aten::__rshift__", args, kwargs,
+      "operator.rshift", args, kwargs,
       [](std::int64_t a, std::int64_t b) -> Value {
         return a >> std::min<std::int64_t>(shift_count(b), 63);
       },
@@ -189,25 +187,25 @@ Value op_rshift(Values& args, KwValues& kwargs) {
 
 // and, or, xor of two bools stay bools.
 template <typename Op>
-Value bitwise(std::string_view name, const char* aten, Values& args, KwValues& kwargs, Op op) {
+Value bitwise(std::string_view name, Values& args, KwValues& kwargs, Op op) {
   const bool bools = args.size() == 2 && args[0].isBool() && args[1].isBool();
   return binary(
-      name, aten, args, kwargs,
+      name, args, kwargs,
       [&](std::int64_t a, std::int64_t b) -> Value {
         return bools ? Value(op(a, b) != 0) : Value(op(a, b));
       },
       no_floats);
 }
 Value op_and(Values& args, KwValues& kwargs) {
-  return bitwise("operator.and_", "torch.bitwise_and", args, kwargs,
+  return bitwise("operator.and_", args, kwargs,
                  [](std::int64_t a, std::int64_t b) { return a & b; });
 }
 Value op_or(Values& args, KwValues& kwargs) {
-  return bitwise("operator.or_", "torch.bitwise_or", args, kwargs,
+  return bitwise("operator.or_", args, kwargs,
                  [](std::int64_t a, std::int64_t b) { return a | b; });
 }
 Value op_xor(Values& args, KwValues& kwargs) {
-  return bitwise("operator.xor", "torch.bitwise_xor", args, kwargs,
+  return bitwise("operator.xor", args, kwargs,
                  [](std::int64_t a, std::int64_t b) { return a ^ b; });
 }
 
@@ -216,7 +214,7 @@ Value op_xor(Values& args, KwValues& kwargs) {
     if (args.size() == 2 && args[0].isString() && args[1].isString())                     \
       return args[0].toStringRef() op args[1].toStringRef();                              \
     return binary(                                                                        \
-        "operator." #fn, "torch." #fn, args, kwargs,                                      \
+        "operator." #fn, args, kwargs,                                                    \
         [](std::int64_t a, std::int64_t b) -> Value { return a op b; },                   \
         [](double a, double b) -> Value { return a op b; });                              \
   }
@@ -232,7 +230,7 @@ bool is_plain(const Value& v) { return is_real(v) || v.isString() || v.isNone() 
 Value equal(const Value& a, const Value& b, bool negate) {
   if (a.isTensor() || b.isTensor()) {
     if (a.isNone() || b.isNone()) return negate;
-    return call(*Function::get(negate ? "torch.ne" : "torch.eq"), {a, b});
+    return call(*tensor_function_of(negate ? "operator.ne" : "operator.eq"), {a, b});
   }
   bool same;
   if (is_int(a) && is_int(b)) {
@@ -264,17 +262,16 @@ Value op_ne(Values& args, KwValues& kwargs) {
 }
 
 template <typename IntOp, typename FloatOp>
-Value unary(std::string_view name, const char* aten, Values& args, KwValues& kwargs, IntOp int_op,
-            FloatOp float_op) {
+Value unary(std::string_view name, Values& args, KwValues& kwargs, IntOp int_op, FloatOp float_op) {
   check_arity(name, args, kwargs, 1);
-  if (args[0].isTensor()) return call(*Function::get(aten), args);
+  if (args[0].isTensor()) return call(*tensor_function_of(name), std::move(args));
   if (is_int(args[0])) return int_op(as_int(args[0]));
   if (args[0].isDouble()) return float_op(args[0].toDouble());
   wrong_operands(name, args);
 }
 Value op_neg(Values& args, KwValues& kwargs) {
   return unary(
-      "operator.neg", "torch.neg", args, kwargs,
+      "operator.neg", args, kwargs,
       [](std::int64_t a) -> Value {
         std::int64_t r;
         if (__builtin_sub_overflow(std::int64_t{0}, a, &r)) overflow("operator.neg");
@@ -284,12 +281,12 @@ Value op_neg(Values& args, KwValues& kwargs) {
 }
 Value op_pos(Values& args, KwValues& kwargs) {
   return unary(
-      "operator.pos", "torch.positive", args, kwargs, [](std::int64_t a) -> Value { return a; },
+      "operator.pos", args, kwargs, [](std::int64_t a) -> Value { return a; },
       [](double a) -> Value { return a; });
 }
 Value op_abs(Values& args, KwValues& kwargs) {
   return unary(
-      "operator.abs", "torch.abs", args, kwargs,
+      "operator.abs", args, kwargs,
       [](std::int64_t a) -> Value {
         std::int64_t r = a;
         if (a < 0 && __builtin_sub_overflow(std::int64_t{0}, a, &r)) overflow("operator.abs");
@@ -299,7 +296,7 @@ Value op_abs(Values& args, KwValues& kwargs) {
 }
 Value op_invert(Values& args, KwValues& kwargs) {
   return unary(
-      "operator.invert", "torch.bitwise_not", args, kwargs,
+      "operator.invert", args, kwargs,
       [](std::int64_t a) -> Value { return ~a; },
       [](double) -> Value { throw RunError(ErrorCode::kWrongType, "operator.invert takes ints"); });
 }
@@ -621,6 +618,42 @@ Builtin find_builtin(std::string_view name) {
   const Row* row = std::lower_bound(std::begin(kBuiltins), std::end(kBuiltins), name,
                                     [](const Row& r, std::string_view n) { return r.name < n; });
   return row != std::end(kBuiltins) && row->name == name ? row->function : nullptr;
+}
+
+const Function* tensor_function_of(std::string_view name) {
+  static const auto* table = [] {
+    auto* made = new std::unordered_map<std::string_view, const Function*>;
+    for (auto [builtin, torch_name] : {
+             std::pair{"operator.abs", "torch.abs"},
+             {"operator.add", "torch.add"},
+             {"operator.and_", "torch.bitwise_and"},
+             {"operator.eq", "torch.eq"},
+             {"operator.floordiv", "torch.floor_divide"},
+             {"operator.ge", "torch.ge"},
+             {"operator.gt", "torch.gt"},
+             {"operator.invert", "torch.bitwise_not"},
+             {"operator.le", "torch.le"},
+             {"operator.lshift", "aten::__lshift__"},
+             {"operator.lt", "torch.lt"},
+             {"operator.matmul", "torch.matmul"},
+             {"operator.mod", "torch.remainder"},
+             {"operator.mul", "torch.mul"},
+             {"operator.ne", "torch.ne"},
+             {"operator.neg", "torch.neg"},
+             {"operator.or_", "torch.bitwise_or"},
+             {"operator.pos", "torch.positive"},
+             {"operator.pow", "torch.pow"},
+             {"operator.rshift", "aten::__rshift__"},
+             {"operator.rsub", "torch.rsub"},
+             {"operator.sub", "torch.sub"},
+             {"operator.truediv", "torch.div"},
+             {"operator.xor", "torch.bitwise_xor"},
+         })
+      made->emplace(builtin, Function::get(torch_name));
+    return made;
+  }();
+  auto found = table->find(name);
+  return found == table->end() ? nullptr : found->second;
 }
 
 std::vector<std::string_view> builtin_names() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "fx/ops/function.h"
 #include "fx/ops/value.h"
 
 namespace fx {
@@ -12,6 +13,10 @@ Builtin find_builtin(std::string_view name);
 
 /// All names, sorted.
 std::vector<std::string_view> builtin_names();
+
+/// The torch function that stands for a built-in as soon as its operands are tensors: "torch.add" for
+/// "operator.add". Null when there is none. With other operands the built-in itself decides.
+const Function* tensor_function_of(std::string_view name);
 
 /// Python's getattr on a tensor: shape, dtype, device, ndim, T, mT, H, real, imag, grad, data,
 /// requires_grad, is_leaf, layout.

@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
 #include <mutex>
-#include <shared_mutex>
 #include <unordered_map>
+#include <vector>
 
 #include "fx/base/error.h"
 #include "fx/base/text.h"
@@ -15,21 +16,12 @@
 namespace fx {
 namespace {
 
-struct WrappedTable {
-  std::shared_mutex mutex;
-  std::unordered_map<const Function*, std::shared_ptr<const WrappedFunction>> functions;
-
-  std::shared_ptr<const WrappedFunction> find(const Function& function) {
-    std::shared_lock lock(mutex);
-    auto found = functions.find(&function);
-    return found == functions.end() ? nullptr : found->second;
-  }
-};
-
-WrappedTable& wrapped() {
-  static auto* instance = new WrappedTable;
+// Implementations live for ever, so that a call that runs one while it is replaced stays valid.
+std::vector<std::unique_ptr<const WrappedFunction>>& implementations() {
+  static auto* instance = new std::vector<std::unique_ptr<const WrappedFunction>>;
   return *instance;
 }
+std::mutex implementations_mutex;
 
 Value call_overloads(const OpInfo& info, std::string_view name, Values& args, KwValues& kwargs) {
   torch::jit::Stack stack;
@@ -77,7 +69,7 @@ Value call(const Function& function, Values args, KwValues kwargs) {
       if (Builtin builtin = find_builtin(function.name())) return builtin(args, kwargs);
       throw RunError(ErrorCode::kNotRunnable, "there is no built-in " + str_repr(function.name()));
     case FunctionKind::kWrapped:
-      if (auto implementation = wrapped().find(function))
+      if (const WrappedFunction* implementation = function.implementation())
         return (*implementation)(std::move(args), std::move(kwargs));
       throw RunError(ErrorCode::kNotRunnable,
                      "no implementation of the wrapped function " + str_repr(function.name()) +
@@ -145,8 +137,9 @@ void register_wrapped_function(std::string_view name, WrappedFunction implementa
   if (function->kind() != FunctionKind::kWrapped)
     throw TraceError(ErrorCode::kWrap, "cannot wrap " + str_repr(name) +
                                            ": the name belongs to an operator or a built-in");
-  std::unique_lock lock(wrapped().mutex);
-  wrapped().functions[function] = std::make_shared<const WrappedFunction>(std::move(implementation));
+  std::lock_guard lock(implementations_mutex);
+  implementations().push_back(std::make_unique<const WrappedFunction>(std::move(implementation)));
+  function->set_implementation(implementations().back().get());
 }
 
 bool is_runnable(const Function& function) {
@@ -155,7 +148,7 @@ bool is_runnable(const Function& function) {
       return find_builtin(function.name()) || !OpInfo::of(function).overloads.empty();
     case FunctionKind::kOperator: return !OpInfo::of(function).overloads.empty();
     case FunctionKind::kBuiltin: return find_builtin(function.name()) != nullptr;
-    case FunctionKind::kWrapped: return wrapped().find(function) != nullptr;
+    case FunctionKind::kWrapped: return function.implementation() != nullptr;
   }
   return false;
 }

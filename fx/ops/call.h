@@ -48,9 +48,6 @@ bool is_operator_method(std::string_view name);
 /// Result values of a boxed call as one value: None, the value, or a tuple.
 Value pack_results(torch::jit::Stack& stack, std::size_t count);
 
-/// A C++ implementation of a wrapped function.
-using WrappedFunction = std::function<Value(Values args, KwValues kwargs)>;
-
 /// Registers (or replaces) the implementation of a wrapped function; fx::wrap is the typed way.
 /// @throws TraceError kWrap when `name` names an operator or built-in. Thread safe.
 void register_wrapped_function(std::string_view name, WrappedFunction implementation);

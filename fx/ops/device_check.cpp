@@ -90,6 +90,8 @@ bool wants_one_device(const Function& function) {
   return !takes_several_devices(function.base_name());
 }
 
+bool wants_one_device_method(std::string_view name) { return !takes_several_devices(name); }
+
 bool share_device(const torch::jit::Stack& stack) {
   DevicePair found;
   for (const Value& value : stack) found.add(value);

@@ -22,6 +22,7 @@ void check_devices_of_method(std::string_view name, const Values& args, const Kw
 
 /// Whether calls of `function` are checked: false for functions that take several devices. O(log n).
 bool wants_one_device(const Function& function);
+bool wants_one_device_method(std::string_view name);
 
 /// Whether the tensors on the stack, in lists too, share a device (zero-dimensional CPU tensors go with
 /// all).

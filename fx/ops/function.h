@@ -2,12 +2,23 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
+
+namespace c10 {
+struct IValue;
+}
 
 namespace fx {
 
 struct OpInfo;
+struct KwValue;
+
+/// A C++ implementation of a wrapped function, called with positional and keyword values.
+using WrappedFunction =
+    std::function<c10::IValue(std::vector<c10::IValue> args, std::vector<KwValue> kwargs)>;
 
 /// How a call_function target gets its meaning.
 enum class FunctionKind : std::uint8_t {
@@ -37,6 +48,15 @@ class Function {
   /// What torch.fx derives node names from: "add_tensor" for aten::add.Tensor, "add" for the others.
   const std::string& candidate_name() const noexcept { return candidate_; }
 
+  /// The C++ implementation of a wrapped function, or null: see register_wrapped_function. Thread safe.
+  const WrappedFunction* implementation() const noexcept {
+    return implementation_.load(std::memory_order_acquire);
+  }
+  /// @param implementation lives for ever.
+  void set_implementation(const WrappedFunction* implementation) const noexcept {
+    implementation_.store(implementation, std::memory_order_release);
+  }
+
   /// The function of that name. "ns::op", "ns::op.overload" are operators, "torch.*" torch functions,
   /// "operator.*", "_operator.*", "builtins.*" and "math.*" built-ins, everything else a wrapped
   /// function. "ns::op.default" is the same as "ns::op". Thread safe, O(length).
@@ -54,6 +74,7 @@ class Function {
   std::string_view overload_;
   std::string candidate_;
   mutable std::atomic<const OpInfo*> info_{nullptr};  // cache of OpInfo::of
+  mutable std::atomic<const WrappedFunction*> implementation_{nullptr};
 };
 
 }  // namespace fx

@@ -165,11 +165,37 @@ class Planner {
     const FunctionKind kind = step.function->kind();
     if (kind == FunctionKind::kBuiltin || kind == FunctionKind::kTorch)
       step.builtin = find_builtin(step.function->name());
-    if (step.builtin || missing_ || kind == FunctionKind::kWrapped || kind == FunctionKind::kBuiltin)
+    if (missing_ || kind == FunctionKind::kWrapped) return;
+    if (step.builtin)
+      plan_builtin(step);
+    else if (kind != FunctionKind::kBuiltin)
+      set_calls(step, plan_operator_calls(OpInfo::of(*step.function), step.args, step.kwargs,
+                                          wants_one_device(*step.function)));
+  }
+
+  // A built-in whose operands turn out to be tensors is an operator.
+  static void plan_builtin(Step& step) {
+    static const Function* const getitem = Function::get("operator.getitem");
+    if (step.function == getitem && step.kwargs.empty() && step.args.size() == 2 &&
+        step.args[0].kind == Operand::Kind::kSlot && step.args[1].constant.isInt()) {
+      step.kind = Step::Kind::kItem;
       return;
-    step.calls = plan_operator_calls(OpInfo::of(*step.function), step.args, step.kwargs,
+    }
+    const Function* of_tensors = tensor_function_of(step.function->name());
+    if (!of_tensors || !step.kwargs.empty()) return;
+    auto calls = plan_operator_calls(OpInfo::of(*of_tensors), step.args, step.kwargs,
                                      wants_one_device(*step.function));
-    if (!step.calls.empty()) step.kind = Step::Kind::kOperator;
+    // Only a tensor makes it one: constants and other values are the built-in's own matter.
+    std::erase_if(calls, [](const OperatorCall& call) {
+      return !call.direct || call.patches.empty();
+    });
+    set_calls(step, std::move(calls));
+  }
+
+  static void set_calls(Step& step, std::vector<OperatorCall> calls) {
+    if (calls.empty()) return;
+    step.calls = std::move(calls);
+    step.kind = Step::Kind::kOperator;
   }
 
   void plan_method(Step& step) {
@@ -178,16 +204,28 @@ class Planner {
         !is_operator_method(step.target.str()))
       return;
     const OpInfo& info = OpInfo::of_method(step.target.str());
-    // view(2, 3) means view([2, 3]): which of both is meant may depend on the values.
-    for (const Overload& overload : info.overloads)
-      if (overload.rules.size() > 1 && overload.rules[1].conversion == Conversion::kIntList &&
-          step.args.size() > 1 && !step.args[1].constant.isList() &&
-          !step.args[1].constant.isTuple())
-        return;
-    step.calls = plan_operator_calls(
-        info, step.args, step.kwargs,
-        wants_one_device(*Function::get("torch." + step.target.str())));
-    if (!step.calls.empty()) step.kind = Step::Kind::kOperator;
+    if (info.overloads.empty()) return;
+    std::vector<Operand> args = step.args;
+    if (!spread_list(info.overloads[0], args)) return;
+    set_calls(step, plan_operator_calls(info, args, step.kwargs,
+                                        wants_one_device_method(step.target.str())));
+  }
+
+  // view(2, 3) means view([2, 3]): joins constant ints. False when the values decide what is meant.
+  static bool spread_list(const Overload& first, std::vector<Operand>& args) {
+    if (args.size() < 2 || first.rules.size() < 2 ||
+        first.rules[1].conversion != Conversion::kIntList)
+      return true;
+    const auto is_int = [](const Operand& operand) { return operand.constant.isInt(); };
+    if (!is_int(args[1])) return args[1].kind != Operand::Kind::kSlot;
+    if (args.size() == 2 && first.num_positional != 2) return true;
+    if (!std::all_of(args.begin() + 1, args.end(), is_int)) return false;
+    c10::List<std::int64_t> list;
+    for (std::size_t i = 1; i < args.size(); ++i) list.push_back(args[i].constant.toInt());
+    args.resize(2);
+    args[1] = Operand();
+    args[1].constant = std::move(list);
+    return true;
   }
 
   void plan_output(const Node& node) {

@@ -56,6 +56,7 @@ struct Step {
   enum class Kind : std::uint8_t {
     kAttr,      ///< reads attribute `target` of the module
     kOperator,  ///< the first of `calls` whose patches fit; else as kFunction or kMethod
+    kItem,      ///< element of a tuple at a constant index; else as kFunction
     kFunction,  ///< fx::call
     kMethod,    ///< fx::call_method
     kModule,    ///< calls submodule `target`

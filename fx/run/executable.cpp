@@ -77,6 +77,18 @@ class Run {
         for (const OperatorCall& call : step.calls)
           if (fill_stack(call)) return call_operator(step, call);
         return call_generic(step);
+      case Step::Kind::kItem: {
+        // call_generic also reports an index that is out of range.
+        const Value& tuple = slots_[step.args[0].slot];
+        const std::int64_t index = step.args[1].constant.toInt();
+        if (tuple.isTuple()) {
+          const auto& items = tuple.toTupleRef().elements();
+          const auto size = static_cast<std::int64_t>(items.size());
+          const std::int64_t at = index < 0 ? index + size : index;
+          if (at >= 0 && at < size) return items[static_cast<std::size_t>(at)];
+        }
+        return call_generic(step);
+      }
       case Step::Kind::kFunction:
       case Step::Kind::kMethod: return call_generic(step);
       case Step::Kind::kAttr: return read_attribute(*path);
