@@ -52,8 +52,14 @@ ModuleType builtin_type(const char* short_name, OwnEffect own, const char* names
   type.name = std::string("torch.nn.") + short_name;
   type.is_leaf = true;
   type.call = forward_caller(&Impl::forward, type.name, names);
-  type.is_impure = [own](const torch::nn::Module& module, bool impure_random) {
-    return is_impure_now(module, own, impure_random);
+  if constexpr (requires(const Impl& m) { bool(m.options.inplace()); })
+    type.works_in_place = [](const torch::nn::Module& module) {
+      const auto* impl = dynamic_cast<const Impl*>(&module);
+      return impl && impl->options.inplace();
+    };
+  type.is_impure = [own, in_place = type.works_in_place](const torch::nn::Module& module,
+                                                         bool impure_random) {
+    return (in_place && in_place(module)) || is_impure_now(module, own, impure_random);
   };
   return type;
 }

@@ -26,6 +26,9 @@ struct ModuleType {
   /// Whether a call of the module as it stands may have effects (batch norm updating its statistics,
   /// dropout in training).
   std::function<bool(const torch::nn::Module&, bool impure_random)> is_impure;
+  /// Whether a call writes to its input and returns it (ReLU(inplace)); null: never. is_impure counts
+  /// that too.
+  std::function<bool(const torch::nn::Module&)> works_in_place;
 };
 
 /// The entry for the dynamic type of `module`, or null. Thread safe, O(1).
