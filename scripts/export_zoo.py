@@ -49,8 +49,7 @@ class Entry(typing.NamedTuple):
     rtol: float = 1.3e-6
     atol: float = 1e-5
     expect: str = "run"
-    large: bool = False
-    strict: bool = False
+    functional: bool = False  # decompose to the functional form before saving
 
 
 def entry(function):
@@ -62,16 +61,21 @@ def randn(*shape: int, seed: int = 1) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
-def settle_batch_norms(module: nn.Module) -> None:
-    """Gives batch norms running statistics and affine terms that a trained network could have."""
+def settle_batch_norms(module: nn.Module, example: torch.Tensor) -> None:
+    """Gives batch norms affine terms that a trained network could have, and the running statistics
+    that `example` causes, so that values keep their size through the layers."""
     generator = torch.Generator().manual_seed(7)
-    for child in module.modules():
-        if isinstance(child, (nn.BatchNorm1d, nn.BatchNorm2d)):
-            n = child.num_features
-            child.running_mean.copy_(torch.randn(n, generator=generator) * 0.1)
-            child.running_var.copy_(torch.rand(n, generator=generator) * 0.5 + 0.25)
-            child.weight.data.copy_(torch.rand(n, generator=generator) * 0.4 + 0.8)
-            child.bias.data.copy_(torch.randn(n, generator=generator) * 0.1)
+    norms = [m for m in module.modules() if isinstance(m, (nn.BatchNorm1d, nn.BatchNorm2d))]
+    for norm in norms:
+        norm.weight.data.copy_(torch.rand(norm.num_features, generator=generator) * 0.4 + 0.8)
+        norm.bias.data.copy_(torch.randn(norm.num_features, generator=generator) * 0.1)
+        norm.momentum = 1.0
+    module.train()
+    with torch.no_grad():
+        module(example)
+    for norm in norms:
+        norm.momentum = 0.1
+    module.eval()
 
 
 # ---- large models -------------------------------------------------------------------------------
@@ -81,10 +85,10 @@ def vision(name: str, covers: str) -> Entry:
     import torchvision
 
     net = getattr(torchvision.models, name)(weights=None).eval()
-    settle_batch_norms(net)
+    settle_batch_norms(net, randn(8, 3, 224, 224, seed=9))
     calls = [((randn(n, 3, 224, 224, seed=n),), {}) for n in (2, 1)]
     shapes = ({0: Dim("batch", min=1, max=256)},)
-    return Entry(net, calls, covers, shapes, rtol=1e-4, atol=1e-4, large=True)
+    return Entry(net, calls, covers, shapes, rtol=1e-4, atol=1e-4)
 
 
 @entry
@@ -422,6 +426,50 @@ def sixteen_bit() -> Entry:
     return Entry(SixteenBit().eval(), calls, covers, rtol=1.6e-2, atol=1e-2)
 
 
+def functional_twin(name: str) -> None:
+    """The same program in functional form: mutation is in the signature, not in the graph."""
+
+    def make() -> Entry:
+        item = ENTRIES[name]()
+        return item._replace(covers=item.covers + "; functional form", functional=True)
+
+    ENTRIES[name + "_functional"] = make
+
+
+for _name in ("buffer_mutation", "input_mutation", "batch_norm_training", "views", "symbolic_sizes"):
+    functional_twin(_name)
+
+
+@simple(
+    "a part without gradients: a higher-order operator around a graph",
+    lambda: [((randn(3, 4),), {})],
+    expect="unsupported",
+)
+def no_grad_part(self, x):
+    with torch.no_grad():
+        y = x * 2
+    return y + x
+
+
+@torch.library.custom_op("zoo::triple", mutates_args=())
+def triple(x: torch.Tensor) -> torch.Tensor:
+    return x * 3
+
+
+@triple.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
+@simple(
+    "operators that C++ does not have, two different ones",
+    lambda: [((randn(3, 4),), {})],
+    expect="unsupported",
+)
+def custom_operator(self, x):
+    return triple(triple(x)).sin() + torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,))
+
+
 # ---- writing ------------------------------------------------------------------------------------
 
 
@@ -454,9 +502,9 @@ def export_one(name: str, folder: pathlib.Path) -> dict:
     torch.manual_seed(sum(name.encode()))
     item = ENTRIES[name]()
     args, kwargs = copy_tensors(item.calls[0])
-    program = torch.export.export(
-        item.module, args, kwargs, dynamic_shapes=item.dynamic_shapes, strict=item.strict
-    )
+    program = torch.export.export(item.module, args, kwargs, dynamic_shapes=item.dynamic_shapes)
+    if item.functional:
+        program = program.run_decompositions({})
     shorten_stack_traces(program)
     torch.export.save(program, folder / f"{name}.pt2")
     before = {k: v.clone() for k, v in program.state_dict.items()}
