@@ -15,14 +15,14 @@ c10::List<T> typed_list(const Values& items) {
   return list;
 }
 
-Values values_of(std::span<const Argument> items, NodeReader read) {
+Values values_of(std::span<const Argument> items, NodeReader read, EnumReader enumerated) {
   Values values;
   values.reserve(items.size());
-  for (const Argument& item : items) values.push_back(value_of(item, read));
+  for (const Argument& item : items) values.push_back(value_of(item, read, enumerated));
   return values;
 }
 
-Value dict_value(std::span<const DictItem> items, NodeReader read) {
+Value dict_value(std::span<const DictItem> items, NodeReader read, EnumReader enumerated) {
   const bool string_keys = std::all_of(items.begin(), items.end(), [](const DictItem& item) {
     return item.first.kind() == Argument::Kind::kString;
   });
@@ -30,8 +30,18 @@ Value dict_value(std::span<const DictItem> items, NodeReader read) {
       string_keys ? c10::TypePtr(c10::StringType::get()) : c10::TypePtr(c10::AnyType::get()),
       c10::AnyType::get());
   for (const DictItem& item : items)
-    dict.insert_or_assign(value_of(item.first, read), value_of(item.second, read));
+    dict.insert_or_assign(value_of(item.first, read, enumerated),
+                          value_of(item.second, read, enumerated));
   return dict;
+}
+
+// Enumerations are ints, as everywhere in LibTorch.
+Value enum_as_int(const Argument& argument) {
+  switch (argument.kind()) {
+    case Argument::Kind::kDtype: return static_cast<std::int64_t>(argument.to_dtype());
+    case Argument::Kind::kLayout: return static_cast<std::int64_t>(argument.to_layout());
+    default: return static_cast<std::int64_t>(argument.to_memory_format());
+  }
 }
 
 Args arguments_of(const Values& values, ValueConverter convert) {
@@ -59,26 +69,29 @@ Value make_list(Values items) {
 }
 
 Value value_of(const Argument& argument, NodeReader read) {
+  return value_of(argument, read, enum_as_int);
+}
+
+Value value_of(const Argument& argument, NodeReader read, EnumReader enumerated) {
   switch (argument.kind()) {
     case Argument::Kind::kNone: return {};
     case Argument::Kind::kBool: return argument.to_bool();
     case Argument::Kind::kInt: return argument.to_int();
     case Argument::Kind::kFloat: return argument.to_double();
-    case Argument::Kind::kDtype: return static_cast<std::int64_t>(argument.to_dtype());
     case Argument::Kind::kDevice: return argument.to_device();
-    case Argument::Kind::kLayout: return static_cast<std::int64_t>(argument.to_layout());
-    case Argument::Kind::kMemoryFormat:
-      return static_cast<std::int64_t>(argument.to_memory_format());
+    case Argument::Kind::kDtype:
+    case Argument::Kind::kLayout:
+    case Argument::Kind::kMemoryFormat: return enumerated(argument);
     case Argument::Kind::kEllipsis: return make_ellipsis();
     case Argument::Kind::kNode: return read(argument.node());
     case Argument::Kind::kString: return argument.to_string();
     case Argument::Kind::kComplex: return c10::complex<double>(argument.to_complex());
-    case Argument::Kind::kList: return make_list(values_of(argument.items(), read));
+    case Argument::Kind::kList: return make_list(values_of(argument.items(), read, enumerated));
     case Argument::Kind::kTuple:
-      return c10::ivalue::Tuple::create(values_of(argument.items(), read));
-    case Argument::Kind::kDict: return dict_value(argument.dict_items(), read);
+      return c10::ivalue::Tuple::create(values_of(argument.items(), read, enumerated));
+    case Argument::Kind::kDict: return dict_value(argument.dict_items(), read, enumerated);
     case Argument::Kind::kSlice: {
-      Values parts = values_of(argument.items(), read);
+      Values parts = values_of(argument.items(), read, enumerated);
       return make_slice(std::move(parts[0]), std::move(parts[1]), std::move(parts[2]));
     }
   }

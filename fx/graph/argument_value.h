@@ -17,6 +17,11 @@ using NodeReader = c10::function_ref<Value(Node&)>;
 /// take it without a conversion. O(size).
 Value value_of(const Argument& argument, NodeReader read);
 
+/// The same, with `enumerated` giving the value of dtypes, layouts and memory formats, of which an int
+/// does not say that it is one.
+using EnumReader = c10::function_ref<Value(const Argument&)>;
+Value value_of(const Argument& argument, NodeReader read, EnumReader enumerated);
+
 /// The value of an argument without nodes. @throws InternalError if there is one.
 Value value_of(const Argument& argument);
 
