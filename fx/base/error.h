@@ -31,8 +31,8 @@ std::size_t num_error_codes();
 const ErrorInfo& error_info_at(std::size_t index);
 
 /// Base of all user errors. what() is one paragraph: what was found and wanted, then the advice and
-/// the code, for example "... it still had 1 users in the graph: {mul}! To mend it: replace the uses
-/// first (replace_all_uses_with), then erase. [FX103]".
+/// the code, for example "... it still had 1 users in the graph: {mul}! To mend it: replace the
+/// uses first (replace_all_uses_with), then erase. [FX103]".
 class Error : public std::runtime_error {
  public:
   Error(ErrorCode code, std::string_view text);
@@ -46,15 +46,14 @@ class Error : public std::runtime_error {
   std::string text_;
 };
 
-#define FX_ERROR_CLASS(Name)                                            \
-  class Name : public Error {                                           \
-   public:                                                              \
+#define FX_ERROR_CLASS(Name)                                           \
+  class Name : public Error {                                          \
+   public:                                                             \
     Name(ErrorCode code, std::string_view text) : Error(code, text) {} \
   }
 
 FX_ERROR_CLASS(GraphError);    ///< building and editing a graph
 FX_ERROR_CLASS(LintError);     ///< Graph::lint found a broken rule
-FX_ERROR_CLASS(ParseError);    ///< reading the .fx text form
 FX_ERROR_CLASS(TraceError);    ///< capture (torch.fx.proxy.TraceError)
 FX_ERROR_CLASS(RunError);      ///< interpreting and executing
 FX_ERROR_CLASS(ImportError);   ///< reading files
@@ -62,6 +61,22 @@ FX_ERROR_CLASS(PassError);     ///< transformations
 FX_ERROR_CLASS(CompileError);  ///< code generation
 FX_ERROR_CLASS(UsageError);    ///< command line and what is named on it
 #undef FX_ERROR_CLASS
+
+/// Reading the .fx text form. The text names the place, what was wanted and found, and shows the
+/// line.
+class ParseError : public Error {
+ public:
+  ParseError(ErrorCode code, std::string_view text, std::size_t line, std::size_t column)
+      : Error(code, text), line_(line), column_(column) {}
+
+  /// 1-based; the column counts bytes.
+  std::size_t line() const noexcept { return line_; }
+  std::size_t column() const noexcept { return column_; }
+
+ private:
+  std::size_t line_;
+  std::size_t column_;
+};
 
 /// A broken invariant of this library: a bug to report, never the user's fault.
 class InternalError : public std::logic_error {
@@ -77,8 +92,8 @@ namespace detail {
 }  // namespace fx
 
 /// Checks an invariant of this library; throws fx::InternalError with file and line.
-#define FX_ASSERT(condition, message)                                                    \
-  do {                                                                                   \
-    if (!(condition)) [[unlikely]]                                                       \
-      ::fx::detail::assert_failed(#condition, __FILE__, __LINE__, (message));            \
+#define FX_ASSERT(condition, message)                                         \
+  do {                                                                        \
+    if (!(condition)) [[unlikely]]                                            \
+      ::fx::detail::assert_failed(#condition, __FILE__, __LINE__, (message)); \
   } while (false)
