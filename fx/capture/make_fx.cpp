@@ -181,6 +181,7 @@ class Recorder final : public TracerBase {
     unwritten_.erase(found);
     Node& constant = new_constant(tensor.detach().clone(), "filled outside of the dispatcher");
     known_[tensor.unsafeGetTensorImpl()] = &constant;
+    if (node.num_users() == 0) graph_->erase_node(node);
     return &constant;
   }
 

@@ -133,7 +133,8 @@ void Tracer::index_root(const torch::nn::Module& root) {
   constants_.clear();
   module_stack_.clear();
   // The first path of a shared module or tied tensor counts.
-  for (const auto& item : root.named_modules())
+  module_paths_.emplace(&root, "");  // named_modules would need a root in a shared_ptr
+  for (const auto& item : root.named_modules("", /*include_self=*/false))
     if (item.value()) module_paths_.emplace(item.value().get(), item.key());
   for (const auto& item : root.named_parameters())
     if (item.value().defined())

@@ -6,6 +6,7 @@
 
 #include "fx/base/error.h"
 #include "fx/base/text.h"
+#include "fx/graph/argument_value.h"
 #include "fx/graph/module_access.h"
 #include "fx/graph/module_types.h"
 
@@ -418,6 +419,16 @@ void GraphModule::take_training_flag(const torch::nn::Module& other) {
 void GraphModule::set_specs(std::optional<TreeSpec> in_spec, std::optional<TreeSpec> out_spec) {
   in_spec_ = std::move(in_spec);
   out_spec_ = std::move(out_spec);
+}
+
+std::optional<Value> concrete_value(const GraphModule& module, const Argument& argument) {
+  if (const Node* node = argument.node_or_null()) {
+    if (node->op() != Opcode::kGetAttr) return std::nullopt;
+    at::Tensor tensor = module.find_tensor(node->target().str());
+    return tensor.defined() ? std::optional<Value>(std::move(tensor)) : std::nullopt;
+  }
+  if (argument.has_nodes()) return std::nullopt;
+  return value_of(argument);
 }
 
 void GraphModule::pretty_print(std::ostream& out) const { out << class_name_; }

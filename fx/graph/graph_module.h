@@ -166,6 +166,10 @@ class GraphModule : public torch::nn::Module, public GraphOwner {
   Meta meta_;
 };
 
+/// The concrete value of an argument, as far as it is known without running the graph: a constant
+/// itself, the tensor of a get_attr node; nothing for any other node.
+std::optional<Value> concrete_value(const GraphModule& module, const Argument& argument);
+
 /// A module as a value: what get_attr of a submodule gives (bodies of higher-order operators).
 struct ModuleValue : torch::CustomClassHolder {
   explicit ModuleValue(std::shared_ptr<torch::nn::Module> m) : module(std::move(m)) {}

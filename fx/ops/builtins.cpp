@@ -427,6 +427,16 @@ Value builtin_float(Values& args, KwValues& kwargs) {
   return as_real(args[0]);
 }
 
+// torch._assert(condition, message)
+Value torch_assert(Values& args, KwValues& kwargs) {
+  check_arity("torch._assert", args, kwargs, 2);
+  const bool holds = args[0].isTensor() ? args[0].toTensor().item<bool>() : args[0].toBool();
+  if (!holds)
+    throw RunError(ErrorCode::kAssertionFailed,
+                   args[1].isString() ? args[1].toStringRef() : to_string(args[1]));
+  return {};
+}
+
 // torch.tensor(data, dtype=None, device=None) of nested lists of numbers.
 Value torch_tensor(Values& args, KwValues& kwargs) {
   if (args.size() != 1) wrong_operands("torch.tensor", args);
@@ -537,6 +547,7 @@ constexpr Row kBuiltins[] = {
     {"operator.sub", op_sub},
     {"operator.truediv", op_truediv},
     {"operator.xor", op_xor},
+    {"torch._assert", torch_assert},
     {"torch.tensor", torch_tensor},
 };
 static_assert(std::is_sorted(std::begin(kBuiltins), std::end(kBuiltins),
