@@ -114,6 +114,25 @@ bool is_list_of(const Argument& argument, Fn&& element_fits) {
 
 }  // namespace
 
+const std::string* value_name(const schema::Argument& argument) {
+  if (const auto* tensor = argument.get<schema::TensorArgument>()) return &tensor->name;
+  auto named = [](const auto* symbolic) -> const std::string* {
+    return symbolic == nullptr ? nullptr : std::get_if<std::string>(&symbolic->value);
+  };
+  if (const auto* name = named(argument.get<schema::SymIntArgument>())) return name;
+  if (const auto* name = named(argument.get<schema::SymFloatArgument>())) return name;
+  if (const auto* name = named(argument.get<schema::SymBoolArgument>())) return name;
+  if (const auto* object = argument.get<schema::CustomObjArgument>()) return &object->name;
+  return nullptr;
+}
+
+ValueKind kind_of_value(const schema::Argument& argument) {
+  if (argument.get<schema::SymIntArgument>() != nullptr) return ValueKind::kInt;
+  if (argument.get<schema::SymFloatArgument>() != nullptr) return ValueKind::kFloat;
+  if (argument.get<schema::SymBoolArgument>() != nullptr) return ValueKind::kBool;
+  return ValueKind::kTensor;
+}
+
 void ValueTable::define(const std::string& name, ImportedValue value, const std::string& where) {
   if (!values_.emplace(name, value).second)
     throw ImportError(ErrorCode::kBadProgram, label_ + ": " + where + " defines the value " +

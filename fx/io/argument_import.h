@@ -67,6 +67,11 @@ class Problems {
   bool forbidden_ = false;
 };
 
+/// The name of an argument that is one value of the graph; null for constants and lists.
+const std::string* value_name(const schema::Argument& argument);
+/// What kind of value such an argument is.
+ValueKind kind_of_value(const schema::Argument& argument);
+
 /// The graph's form of `argument`; values are looked up in `values`. What graphs cannot hold
 /// (nested graphs, custom objects) goes to `problems`, and none takes its place.
 Argument import_argument(const schema::Argument& argument, const ValueTable& values,

@@ -1,76 +1,14 @@
 #include "fx/io/graph_importer.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "fx/base/error.h"
-#include "fx/base/text.h"
 #include "fx/io/shown.h"
 #include "fx/io/treespec.h"
-#include "fx/ops/builtins.h"
 
 namespace fx::io {
 namespace {
-
-constexpr std::string_view kOperatorPrefix = "torch.ops.";
-constexpr std::string_view kHigherOrderPrefix = "torch.ops.higher_order.";
-
-struct SymbolicRow {
-  std::string_view target;
-  std::string_view builtin;
-};
-/// Functions over symbolic numbers that torch has under names of its own.
-constexpr std::array kSymbolic = {
-    SymbolicRow{"torch._sym_sqrt", "math.sqrt"},  SymbolicRow{"torch.sym_float", "builtins.float"},
-    SymbolicRow{"torch.sym_int", "builtins.int"}, SymbolicRow{"torch.sym_max", "builtins.max"},
-    SymbolicRow{"torch.sym_min", "builtins.min"}, SymbolicRow{"torch.sym_not", "operator.not_"},
-};
-
-/// "aten::add.Tensor" for "torch.ops.aten.add.Tensor"; nothing if it is no such name.
-std::optional<std::string> operator_name(std::string_view target) {
-  if (!target.starts_with(kOperatorPrefix)) return std::nullopt;
-  std::string_view rest = target.substr(kOperatorPrefix.size());
-  std::size_t first = rest.find('.'), second = rest.find('.', first + 1);
-  if (first == std::string_view::npos || second == std::string_view::npos) return std::nullopt;
-  std::string_view space = rest.substr(0, first);
-  std::string_view name = rest.substr(first + 1, second - first - 1);
-  std::string_view overload = rest.substr(second + 1);
-  if (!is_identifier(space) || !is_identifier(name) || !is_identifier(overload))
-    return std::nullopt;
-  if (space.starts_with("__") || name.starts_with("__class")) return std::nullopt;
-  std::string result = std::string(space) + "::" + std::string(name);
-  return overload == "default" ? result : result + "." + std::string(overload);
-}
-
-/// "operator.add" for "_operator.add", "builtins.max" for "torch.sym_max"; empty if there is none.
-std::string builtin_name(std::string_view target) {
-  auto row = std::ranges::find(kSymbolic, target, &SymbolicRow::target);
-  if (row != kSymbolic.end()) return std::string(row->builtin);
-  if (target.starts_with("_operator.")) target.remove_prefix(1);
-  if (!target.starts_with("operator.") && !target.starts_with("math.")) return {};
-  return find_builtin(target) != nullptr ? std::string(target) : std::string();
-}
-
-/// The single value name of an argument that is one value; null otherwise.
-const std::string* value_name(const schema::Argument& argument) {
-  if (const auto* tensor = argument.get<schema::TensorArgument>()) return &tensor->name;
-  auto named = [](const auto* symbolic) -> const std::string* {
-    return symbolic == nullptr ? nullptr : std::get_if<std::string>(&symbolic->value);
-  };
-  if (const auto* name = named(argument.get<schema::SymIntArgument>())) return name;
-  if (const auto* name = named(argument.get<schema::SymFloatArgument>())) return name;
-  if (const auto* name = named(argument.get<schema::SymBoolArgument>())) return name;
-  if (const auto* object = argument.get<schema::CustomObjArgument>()) return &object->name;
-  return nullptr;
-}
-
-ValueKind kind_of(const schema::Argument& argument) {
-  if (argument.get<schema::SymIntArgument>() != nullptr) return ValueKind::kInt;
-  if (argument.get<schema::SymFloatArgument>() != nullptr) return ValueKind::kFloat;
-  if (argument.get<schema::SymBoolArgument>() != nullptr) return ValueKind::kBool;
-  return ValueKind::kTensor;
-}
 
 ValueKind kind_of_constant(const Argument& value) {
   switch (value.kind()) {
@@ -93,31 +31,6 @@ bool is_qualified_name(std::string_view path) {
          path.find("..") == std::string_view::npos;
 }
 
-/// "key,path,type;key,path,type": (path, type) pairs, outermost first. Commas inside brackets
-/// belong to a key or type.
-std::vector<std::pair<std::string, std::string>> module_stack(std::string_view text) {
-  std::vector<std::pair<std::string, std::string>> stack;
-  while (!text.empty()) {
-    std::size_t end = std::min(text.find(';'), text.size());
-    std::string_view entry = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    std::vector<std::string_view> parts;
-    std::size_t start = 0;
-    int nesting = 0;
-    for (std::size_t i = 0; i < entry.size(); ++i) {
-      if (entry[i] == '(' || entry[i] == '[') ++nesting;
-      if (entry[i] == ')' || entry[i] == ']') --nesting;
-      if (entry[i] == ',' && nesting == 0) {
-        parts.push_back(entry.substr(start, i - start));
-        start = i + 1;
-      }
-    }
-    parts.push_back(entry.substr(start));
-    if (parts.size() == 3) stack.emplace_back(std::string(parts[1]), std::string(parts[2]));
-  }
-  return stack;
-}
-
 }  // namespace
 
 GraphImporter::GraphImporter(const schema::ExportedProgram& program, std::string label,
@@ -138,10 +51,10 @@ std::shared_ptr<GraphModule> GraphImporter::build(std::vector<Weight> weights,
                                                   const std::string& class_name) {
   module_ = std::make_shared<GraphModule>(std::make_shared<Graph>(), class_name);
   graph_ = &module_->graph();
-  index_metas();
+  index_metas(graph_spec_);
   register_tensors(std::move(weights), std::move(constants));
   import_inputs();
-  import_nodes();
+  import_nodes(graph_spec_, "");
   import_outputs();
   if (!problems_.empty()) problems_.raise(label_);
   drop_unused();
@@ -151,20 +64,18 @@ std::shared_ptr<GraphModule> GraphImporter::build(std::vector<Weight> weights,
   return module_;
 }
 
-void GraphImporter::index_metas() {
+void GraphImporter::index_metas(const schema::Graph& graph) {
   auto add = [this](const std::string& name, ValueMetaPtr meta) {
     if (!metas_.emplace(name, std::move(meta)).second)
       fail("metadata of the value " + shown(name) + " stands in two places");
   };
-  for (const auto& [name, meta] : graph_spec_.tensor_values)
-    add(name, meta_reader_.read(meta, name));
-  for (const auto& [name, number] : graph_spec_.sym_int_values)
+  for (const auto& [name, meta] : graph.tensor_values) add(name, meta_reader_.read(meta, name));
+  for (const auto& [name, number] : graph.sym_int_values)
     add(name, meta_reader_.read(number, name));
-  for (const auto& [name, number] : graph_spec_.sym_bool_values)
+  for (const auto& [name, number] : graph.sym_bool_values)
     add(name, meta_reader_.read(number, name));
-  for (const auto& [name, number] : graph_spec_.sym_float_values)
-    add(name, meta_reader_.read_float());
-  for (const schema::Node& node : graph_spec_.nodes) expect_outputs(node.outputs);
+  for (const auto& [name, number] : graph.sym_float_values) add(name, meta_reader_.read_float());
+  for (const schema::Node& node : graph.nodes) expect_outputs(node.outputs);
 }
 
 void GraphImporter::expect_outputs(const std::vector<schema::Argument>& outputs) {
@@ -181,21 +92,7 @@ const ValueMetaPtr& GraphImporter::meta_of(const std::string& value_name) const 
   return it->second;
 }
 
-Meta GraphImporter::node_meta(const schema::Node& node) const {
-  Meta meta;
-  for (const auto& [key, text] : node.metadata) {
-    if (key == "nn_module_stack") {
-      meta.set(key, module_stack(text));
-    } else if (key == "stack_trace" || key == "torch_fn" || key == "source_fn_stack" ||
-               key == "custom") {
-      meta.set(key, text);
-    }
-  }
-  return meta;
-}
-
 // --- inputs and attributes
-// -------------------------------------------------------------------------
 
 void GraphImporter::register_tensors(std::vector<Weight> weights, std::vector<Weight> constants) {
   for (auto* list : {&weights, &constants})
@@ -262,7 +159,7 @@ void GraphImporter::import_user_input(const schema::InputSpec& spec, const schem
     return;
   }
   Node& node = graph_->create_node(Opcode::kPlaceholder, Target::string(*name), {}, {}, *name);
-  values_.define(*name, {&node, kind_of(input)}, where);
+  values_.define(*name, {&node, kind_of_value(input)}, where);
   if (const auto* object = input.get<schema::CustomObjArgument>())
     problems_.add("objects of class " + shown(object->class_fqn) + " are not supported", where);
   else
@@ -322,178 +219,7 @@ void GraphImporter::check_constant_inputs() {
   }
 }
 
-// --- nodes
-// -----------------------------------------------------------------------------------------
-
-void GraphImporter::import_nodes() {
-  for (std::size_t i = 0; i < graph_spec_.nodes.size(); ++i) {
-    const schema::Node& node = graph_spec_.nodes[i];
-    std::string where = "node " + std::to_string(i);
-    if (node.name)
-      where += " " + shown(*node.name);
-    else if (!node.outputs.empty() && value_name(node.outputs[0]) != nullptr)
-      where += " " + shown(*value_name(node.outputs[0]));
-    import_node(node, where);
-  }
-}
-
-void GraphImporter::import_node(const schema::Node& node, const std::string& where) {
-  if (node.target.starts_with(kHigherOrderPrefix)) {
-    problems_.add("higher-order operator " + shown(node.target.substr(kHigherOrderPrefix.size())) +
-                      " is not supported",
-                  where);
-    return import_unsupported(node, where);
-  }
-  if (std::optional<std::string> name = operator_name(node.target))
-    return import_operator(node, *name, where);
-  if (std::string builtin = builtin_name(node.target); !builtin.empty())
-    return import_builtin(node, builtin, where);
-  problems_.add(shown(node.target) + " is not the name of an operator that is known", where);
-  import_unsupported(node, where);
-}
-
-void GraphImporter::import_operator(const schema::Node& node, const std::string& name,
-                                    const std::string& where) {
-  const std::string base = name.substr(0, name.find('.'));
-  if (std::optional<std::string> reason = policy_.refusal(base)) {
-    problems_.add("operator " + shown(base) + " is refused: " + *reason, where, true);
-    return import_unsupported(node, where);
-  }
-  const OpInfo& info = OpInfo::of(*Function::get(name));
-  const std::string overload_name = name.size() > base.size() ? name.substr(base.size() + 1) : "";
-  const Overload* overload = nullptr;
-  for (const Overload& candidate : info.overloads)
-    if (candidate.handle.operator_name().overload_name == overload_name) overload = &candidate;
-  if (overload == nullptr) {
-    problems_.add("operator " + shown(name) + " is not in this process", where);
-    return import_unsupported(node, where);
-  }
-  Args args;
-  Kwargs kwargs;
-  split_arguments(node, *overload, where, args, kwargs);
-  const std::size_t returns = overload->handle.schema().returns().size();
-  if (node.outputs.size() != returns)
-    fail(where + ": " + name + " returns " + std::to_string(returns) + " values, the node has " +
-         std::to_string(node.outputs.size()));
-  std::string node_name = node.name.value_or("");
-  if (node_name.empty() && returns == 1 && value_name(node.outputs[0]) != nullptr)
-    node_name = *value_name(node.outputs[0]);
-  Node& made = graph_->create_node(Opcode::kCallFunction, Target::function(name), std::move(args),
-                                   std::move(kwargs), node_name);
-  made.meta() = node_meta(node);
-  import_results(node, made, where);
-}
-
-/// Positional and keyword arguments as the file has them, checked against the schema.
-void GraphImporter::split_arguments(const schema::Node& node, const Overload& overload,
-                                    const std::string& where, Args& args, Kwargs& kwargs) {
-  const std::string op = overload.handle.schema().name();
-  std::vector<bool> given(overload.rules.size(), false);
-  for (const schema::NamedArgument& input : node.inputs) {
-    auto rule = std::ranges::find(overload.rules, input.name, &ArgRule::name);
-    if (rule == overload.rules.end())
-      fail(where + ": " + op + " has no argument " + shown(input.name));
-    const auto index = static_cast<std::size_t>(rule - overload.rules.begin());
-    if (given[index]) fail(where + ": argument " + shown(input.name) + " of " + op + " twice");
-    given[index] = true;
-    Argument value =
-        import_argument(input.arg, values_, problems_, where + ", argument " + shown(input.name));
-    if (problems_.empty() && !fits(value, *rule, values_))
-      fail(where + ": argument " + shown(input.name) + " of " + op + " wants a " + wanted(*rule) +
-           ", found " + std::string(input.arg.tag()) + " " + repr(value));
-    bool positional = !rule->has_default && !rule->keyword_only;
-    if (input.kind && *input.kind != schema::ArgumentKind::kUnknown)
-      positional = *input.kind == schema::ArgumentKind::kPositional;
-    if (positional && (rule->keyword_only || args.size() != index)) {
-      if (rule->keyword_only)
-        fail(where + ": argument " + shown(input.name) + " of " + op + " is keyword only");
-      fail(where + ": argument " + shown(input.name) + " of " + op + " is at position " +
-           std::to_string(args.size()) + ", the operator has it at " + std::to_string(index));
-    }
-    if (positional)
-      args.push_back(std::move(value));
-    else
-      kwargs.emplace_back(input.name, std::move(value));
-  }
-  for (std::size_t i = 0; i < given.size(); ++i)
-    if (!given[i] && !overload.rules[i].has_default)
-      fail(where + ": " + op + " lacks its argument " + shown(overload.rules[i].name));
-}
-
-void GraphImporter::import_builtin(const schema::Node& node, const std::string& name,
-                                   const std::string& where) {
-  Args args;
-  for (const schema::NamedArgument& input : node.inputs)
-    args.push_back(import_argument(input.arg, values_, problems_, where));
-  if (args.empty() || args.size() > 2)
-    fail(where + ": " + name + " with " + std::to_string(args.size()) + " arguments");
-  if (node.outputs.size() != 1 || value_name(node.outputs[0]) == nullptr)
-    fail(where + ": " + name + " needs one named output");
-  Node& made = graph_->create_node(Opcode::kCallFunction, Target::function(name), std::move(args),
-                                   {}, node.name.value_or(*value_name(node.outputs[0])));
-  made.meta() = node_meta(node);
-  define_result(node.outputs[0], made, where);
-}
-
-/// Stands in for a node that cannot be imported, so that its results exist and what else is missing
-/// can be told too.
-void GraphImporter::import_unsupported(const schema::Node& node, const std::string& where) {
-  Node& made = graph_->create_node(Opcode::kCallFunction, Target::function("unsupported"));
-  for (const schema::Argument& output : node.outputs) {
-    if (const std::string* name = value_name(output))
-      values_.define(*name, {&made, kind_of(output)}, where);
-    if (const auto* list = output.get<std::vector<schema::TensorArgument>>())
-      for (const schema::TensorArgument& tensor : *list)
-        values_.define(tensor.name, {&made, ValueKind::kTensor}, where);
-  }
-}
-
-void GraphImporter::import_results(const schema::Node& node, Node& result,
-                                   const std::string& where) {
-  if (node.outputs.empty()) return;
-  if (node.outputs.size() > 1) return define_elements(node.outputs, result, where);
-  const schema::Argument& output = node.outputs[0];
-  if (const auto* list = output.get<std::vector<schema::TensorArgument>>()) {
-    std::vector<schema::Argument> elements;
-    for (const schema::TensorArgument& tensor : *list) elements.push_back({tensor});
-    return define_elements(elements, result, where);
-  }
-  if (output.get<std::monostate>() != nullptr) return;
-  define_result(output, result, where);
-}
-
-void GraphImporter::define_result(const schema::Argument& output, Node& node,
-                                  const std::string& where) {
-  const std::string* name = value_name(output);
-  if (name == nullptr) fail(where + ": an output that is " + std::string(output.tag()));
-  values_.define(*name, {&node, kind_of(output)}, where);
-  set_meta(node, *name);
-}
-
-/// Results of a sequence: operator.getitem nodes, dropped later when nothing uses them.
-void GraphImporter::define_elements(const std::vector<schema::Argument>& outputs, Node& sequence,
-                                    const std::string& where) {
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const schema::Argument& output = outputs[i];
-    if (output.get<std::monostate>() != nullptr) continue;
-    const std::string* name = value_name(output);
-    Node& element = graph_->create_node(Opcode::kCallFunction, Target::function("operator.getitem"),
-                                        {sequence, static_cast<std::int64_t>(i)}, {},
-                                        name != nullptr ? *name : std::string());
-    element.meta() = sequence.meta();
-    droppable_.push_back(&element);
-    if (const auto* list = output.get<std::vector<schema::TensorArgument>>()) {
-      std::vector<schema::Argument> nested;
-      for (const schema::TensorArgument& tensor : *list) nested.push_back({tensor});
-      define_elements(nested, element, where);
-    } else {
-      define_result(output, element, where);
-    }
-  }
-}
-
 // --- outputs
-// ---------------------------------------------------------------------------------------
 
 void GraphImporter::import_outputs() {
   using Kind = schema::OutputSpec::Kind;

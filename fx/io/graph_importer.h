@@ -28,6 +28,7 @@ namespace fx::io {
 /// - nodes become call_function of "aten::..." overloads and "operator...." built-ins, arguments as
 /// the
 ///   file has them; several results become operator.getitem nodes;
+/// - graphs that run without gradients (torch.no_grad) are inlined, their results detached;
 /// - what the signature lists as mutated is written by aten::copy_ nodes at the end;
 /// - the output is the tuple of the user's outputs; in_spec and out_spec restore the structure.
 ///
@@ -46,7 +47,7 @@ class GraphImporter {
  private:
   using Metas = std::unordered_map<std::string_view, ValueMetaPtr>;
 
-  void index_metas();
+  void index_metas(const schema::Graph& graph);
   void expect_outputs(const std::vector<schema::Argument>& outputs);
   void register_tensors(std::vector<Weight> weights, std::vector<Weight> constants);
   void import_inputs();
@@ -54,8 +55,11 @@ class GraphImporter {
                          const std::string& where);
   void import_attribute(const schema::InputSpec& spec, const std::string& where);
   void check_constant_inputs();
-  void import_nodes();
+  void import_nodes(const schema::Graph& graph, const std::string& prefix);
   void import_node(const schema::Node& node, const std::string& where);
+  void import_higher_order(const schema::Node& node, const std::string& where);
+  void inline_graph(const schema::Node& node, std::size_t graph_index, bool detach,
+                    const std::string& where);
   void import_operator(const schema::Node& node, const std::string& name, const std::string& where);
   void import_builtin(const schema::Node& node, const std::string& name, const std::string& where);
   void import_unsupported(const schema::Node& node, const std::string& where);
