@@ -8,26 +8,11 @@
 #include <unordered_map>
 
 #include "fx/base/text.h"
+#include "fx/base/utf8.h"
 #include "fx/graph/node.h"
 
 namespace fx::text {
 namespace {
-
-// Length of the valid UTF-8 sequence at the start of `text`; 0 if there is none.
-std::size_t utf8_length(std::string_view text) {
-  auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i)
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  // Overlong forms, surrogates, and what lies beyond U+10FFFF.
-  if ((first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) > 0x9f) ||
-      (first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) > 0x8f))
-    return 0;
-  return length;
-}
 
 void append_hex_byte(std::string& out, unsigned char byte) {
   constexpr char kHex[] = "0123456789abcdef";
