@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ostream>
 #include <typeinfo>
+#include <unordered_set>
 
 #include "fx/base/error.h"
 #include "fx/base/text.h"
@@ -241,6 +242,56 @@ void GraphModule::delete_all_unused_submodules() {
     if (!keep) unused.push_back(item.key());
   }
   for (const std::string& path : unused) delete_submodule(path);
+}
+
+bool GraphModule::delete_tensor(std::string_view path) {
+  if (auto constant = constants_.find(path); constant != constants_.end()) {
+    constants_.erase(constant);
+    return true;
+  }
+  torch::nn::Module* at = this;
+  bool deleted = false;
+  for_each_atom(path, [&](const std::string& atom, bool last) {
+    if (!last) {
+      ModulePtr* child = detail::children(*at).find(atom);
+      if (!child || !*child || !is_plain(**child)) return false;
+      at = child->get();
+      return true;
+    }
+    for (detail::TensorDict* dict : {&detail::parameters(*at), &detail::buffers(*at)})
+      if (dict->find(atom)) {
+        dict->erase(atom);
+        deleted = true;
+      }
+    return true;
+  });
+  if (deleted) non_persistent_.erase(std::string(path));
+  return deleted;
+}
+
+bool GraphModule::delete_unused_attributes() {
+  const std::size_t modules_before = modules(/*include_self=*/false).size();
+  delete_all_unused_submodules();
+  bool deleted = modules(/*include_self=*/false).size() != modules_before;
+  std::unordered_set<std::string_view> used;
+  for (const Node& node : graph_->nodes())
+    if (node.op() == Opcode::kCallModule || node.op() == Opcode::kGetAttr)
+      used.insert(node.target().str());
+  auto is_used = [&](std::string_view path) {
+    for (std::size_t dot = path.find('.'); dot != std::string_view::npos;
+         dot = path.find('.', dot + 1))
+      if (used.contains(path.substr(0, dot))) return true;
+    return used.contains(path);
+  };
+  std::vector<std::string> unused;
+  for (const auto& item : named_parameters())
+    if (!is_used(item.key())) unused.push_back(item.key());
+  for (const auto& item : named_buffers())
+    if (!is_used(item.key())) unused.push_back(item.key());
+  for (const auto& [path, tensor] : constants_)
+    if (!is_used(path)) unused.push_back(path);
+  for (const std::string& path : unused) deleted |= delete_tensor(path);
+  return deleted;
 }
 
 std::string GraphModule::fresh_attribute(std::string_view prefix) const {

@@ -110,6 +110,13 @@ class GraphModule : public torch::nn::Module, public GraphOwner {
   bool delete_submodule(std::string_view path);
   /// Deletes submodules that neither call_module nor get_attr refers to (children of used ones stay).
   void delete_all_unused_submodules();
+  /// Deletes a parameter, buffer or constant of this module or of a plain container below it. False
+  /// when there is none, or when it belongs to a module with behaviour of its own, which may be shared
+  /// with the module this one was made from.
+  bool delete_tensor(std::string_view path);
+  /// Deletes the tensors and submodules that no node refers to, directly or through a called module.
+  /// Whether there were any. O(nodes + attributes).
+  bool delete_unused_attributes();
   /// A fresh attribute path "prefixN" that is not taken.
   std::string fresh_attribute(std::string_view prefix) const;
 
