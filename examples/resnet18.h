@@ -8,7 +8,8 @@ namespace resnet {
 
 namespace nn = fx::nn;
 
-inline nn::Conv2d conv(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride) {
+inline nn::Conv2d conv(std::int64_t in, std::int64_t out, std::int64_t kernel,
+                       std::int64_t stride) {
   return nn::Conv2d(
       nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2).bias(false));
 }
@@ -21,8 +22,8 @@ struct BasicBlockImpl : torch::nn::Module {
         conv2(register_module("conv2", conv(out, out, 3, 1))),
         bn2(register_module("bn2", nn::BatchNorm2d(out))) {
     if (stride != 1 || in != out)
-      downsample = register_module(
-          "downsample", nn::Sequential(conv(in, out, 1, stride), nn::BatchNorm2d(out)));
+      downsample = register_module("downsample",
+                                   nn::Sequential(conv(in, out, 1, stride), nn::BatchNorm2d(out)));
   }
 
   torch::Tensor forward(torch::Tensor x) {
@@ -47,8 +48,8 @@ struct ResNet18Impl : torch::nn::Module {
       : conv1(register_module("conv1", conv(3, 64, 7, 2))),
         bn1(register_module("bn1", nn::BatchNorm2d(64))),
         relu(register_module("relu", nn::ReLU(nn::ReLUOptions(true)))),
-        maxpool(register_module(
-            "maxpool", nn::MaxPool2d(nn::MaxPool2dOptions(3).stride(2).padding(1)))),
+        maxpool(register_module("maxpool",
+                                nn::MaxPool2d(nn::MaxPool2dOptions(3).stride(2).padding(1)))),
         layer1(register_module("layer1", layer(64, 64, 1))),
         layer2(register_module("layer2", layer(64, 128, 2))),
         layer3(register_module("layer3", layer(128, 256, 2))),

@@ -13,10 +13,12 @@ TraceArg to_trace_arg(const c10::IValue& value, const c10::Type& type) {
       return to_trace_arg(value, *type.expectRef<c10::OptionalType>().getElementType());
     case c10::TypeKind::ScalarTypeType:
       return Argument(static_cast<at::ScalarType>(value.toInt()));
-    case c10::TypeKind::LayoutType: return Argument(static_cast<at::Layout>(value.toInt()));
+    case c10::TypeKind::LayoutType:
+      return Argument(static_cast<at::Layout>(value.toInt()));
     case c10::TypeKind::MemoryFormatType:
       return Argument(static_cast<at::MemoryFormat>(value.toInt()));
-    default: break;
+    default:
+      break;
   }
   if (value.isTensor()) return value.toTensor();
   if (value.isBool()) return Argument(value.toBool());

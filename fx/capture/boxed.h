@@ -17,9 +17,9 @@ struct BoxedCall {
   KwTraceArgs kwargs;
 };
 
-/// Reads a call off the dispatcher's stack: positional arguments without trailing defaults, keyword-only
-/// ones by name. Tensors stay tensors; dtypes, layouts and memory formats, which the stack holds as
-/// ints, get their kind back from the schema.
+/// Reads a call off the dispatcher's stack: positional arguments without trailing defaults,
+/// keyword-only ones by name. Tensors stay tensors; dtypes, layouts and memory formats, which the
+/// stack holds as ints, get their kind back from the schema.
 /// @throws TraceError kBadArgument for what a graph cannot hold (generators, streams, storages).
 BoxedCall boxed_call(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> args);
 

@@ -28,11 +28,13 @@ bool is_uninitialised_factory(std::string_view name) {
 }
 
 // The recorder of one capture. Invariants:
-// - known_ maps every live tensor that the program can hold to the node that gives it; keep_ holds the
+// - known_ maps every live tensor that the program can hold to the node that gives it; keep_ holds
+// the
 //   tensors, so that an address is never reused by another tensor during the capture.
 // - storages_ lists the known tensors of every storage, so that an alias made behind the dispatcher
 //   (Tensor::data, set_data) is found instead of being taken for a constant.
-// - unwritten_ holds the storages of empty tensors that no recorded operator has written yet: reading
+// - unwritten_ holds the storages of empty tensors that no recorded operator has written yet:
+// reading
 //   one means that the program filled it through a pointer.
 class Recorder final : public TracerBase {
  public:
@@ -77,12 +79,13 @@ class Recorder final : public TracerBase {
     Args positional;
     for (const TraceArg& arg : call.args) positional.push_back(create_arg(arg));
     Kwargs keywords;
-    for (const KwTraceArg& kwarg : call.kwargs) keywords.emplace_back(kwarg.key, create_arg(kwarg.value));
+    for (const KwTraceArg& kwarg : call.kwargs)
+      keywords.emplace_back(kwarg.key, create_arg(kwarg.value));
 
     op.callBoxed(stack);
 
-    Node& node = graph_->call_function(Target(call.function), std::move(positional),
-                                       std::move(keywords));
+    Node& node =
+        graph_->call_function(Target(call.function), std::move(positional), std::move(keywords));
     const std::size_t num_returns = schema.returns().size();
     const auto results = torch::jit::last(*stack, num_returns);
     for (std::size_t i = 0; i < num_returns; ++i) {
@@ -137,7 +140,8 @@ class Recorder final : public TracerBase {
     }
   }
 
-  void assume_value(const c10::FunctionSchema& schema, const c10::IValue& result, const Node& node) {
+  void assume_value(const c10::FunctionSchema& schema, const c10::IValue& result,
+                    const Node& node) {
     std::string text = schema.name() + " gave " + to_string(result) + ", in " + node.format_node();
     if (options_.strict)
       throw TraceError(ErrorCode::kConcreteValue,
@@ -166,18 +170,19 @@ class Recorder final : public TracerBase {
     }
   }
 
-  // The program reads a tensor that no recorded operator has written: it was filled through a pointer
-  // (torch::tensor, from values; accessors). Its content becomes a constant.
+  // The program reads a tensor that no recorded operator has written: it was filled through a
+  // pointer (torch::tensor, from values; accessors). Its content becomes a constant.
   Node* resolve_unwritten(const at::Tensor& tensor, Node& node) {
     if (unwritten_.empty() || !tensor.has_storage()) return nullptr;
     auto found = unwritten_.find(storage_of(tensor));
     if (found == unwritten_.end()) return nullptr;
     if (std::exchange(viewed_now_, nullptr) == found->first) return nullptr;
     if (found->second != &node)
-      throw TraceError(ErrorCode::kBadArgument,
-                       "the program filled the memory behind " + node.format_node() +
-                           " through a pointer, outside of the dispatcher: use tensor operators, or "
-                           "make the tensor before the capture");
+      throw TraceError(
+          ErrorCode::kBadArgument,
+          "the program filled the memory behind " + node.format_node() +
+              " through a pointer, outside of the dispatcher: use tensor operators, or "
+              "make the tensor before the capture");
     unwritten_.erase(found);
     Node& constant = new_constant(tensor.detach().clone(), "filled outside of the dispatcher");
     known_[tensor.unsafeGetTensorImpl()] = &constant;
@@ -210,12 +215,14 @@ class Recorder final : public TracerBase {
       track(tensor, node);
       return &node;
     }
-    // A constant from outside may well be a view of something; of a value of this program it is not.
+    // A constant from outside may well be a view of something; of a value of this program it is
+    // not.
     if (!shares_memory || tensor.numel() == 0) return nullptr;
-    throw TraceError(ErrorCode::kBadArgument,
-                     "the program uses a " + describe(tensor) +
-                         " that shares memory with a value of the graph but was made outside of the "
-                         "dispatcher");
+    throw TraceError(
+        ErrorCode::kBadArgument,
+        "the program uses a " + describe(tensor) +
+            " that shares memory with a value of the graph but was made outside of the "
+            "dispatcher");
   }
 
   Node& new_constant(const at::Tensor& tensor, std::string_view why = "came from outside") {
@@ -254,8 +261,7 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::St
 
 void register_fallback() {
   static torch::Library* library = [] {
-    auto* made =
-        new torch::Library(torch::Library::IMPL, "_", kModeKey, __FILE__, __LINE__);
+    auto* made = new torch::Library(torch::Library::IMPL, "_", kModeKey, __FILE__, __LINE__);
     made->fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>());
     return made;
   }();
@@ -313,12 +319,12 @@ std::shared_ptr<GraphModule> record_program(
     seen.push_back(inputs[i]);
     recorder.add_input(names[i], inputs[i]);
   }
-  recorder.assumptions().push_back({Assumption::Kind::kTraining,
-                                    root.is_training() ? "the module was in train mode"
-                                                       : "the module was in eval mode"});
-  recorder.assumptions().push_back({Assumption::Kind::kGradMode,
-                                    at::GradMode::is_enabled() ? "gradients were enabled"
-                                                               : "gradients were disabled"});
+  recorder.assumptions().push_back(
+      {Assumption::Kind::kTraining,
+       root.is_training() ? "the module was in train mode" : "the module was in eval mode"});
+  recorder.assumptions().push_back({Assumption::Kind::kGradMode, at::GradMode::is_enabled()
+                                                                     ? "gradients were enabled"
+                                                                     : "gradients were disabled"});
   TraceArg result;
   {
     const RecordingScope scope(recorder);

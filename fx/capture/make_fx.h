@@ -17,8 +17,8 @@
 
 namespace fx {
 
-/// Something that a dispatcher capture took for granted: on inputs that break it, the graph may not do
-/// what the program would have done.
+/// Something that a dispatcher capture took for granted: on inputs that break it, the graph may not
+/// do what the program would have done.
 struct Assumption {
   enum class Kind : std::uint8_t {
     kInput,     ///< dtype, shape and device of an input
@@ -42,8 +42,8 @@ struct MakeFxOptions {
   bool strict = false;
 };
 
-/// Records what `run` does on real tensors: every operator, before autograd and decomposition, through
-/// a mode key on top of the dispatcher. The non-template core of make_fx.
+/// Records what `run` does on real tensors: every operator, before autograd and decomposition,
+/// through a mode key on top of the dispatcher. The non-template core of make_fx.
 /// @param run receives tensors with the contents of `inputs` and gives the program's result.
 std::shared_ptr<GraphModule> record_program(
     const torch::nn::Module& root, std::vector<at::Tensor> inputs, const MakeFxOptions& options,
@@ -54,8 +54,8 @@ namespace detail {
 template <typename Fn, std::size_t N = 0>
 TraceArg call_with_tensors(Fn& fn, std::vector<at::Tensor>& inputs) {
   if constexpr (N > kMaxArity) {
-    throw TraceError(ErrorCode::kBadArgument, "the program does not take " +
-                                                  std::to_string(inputs.size()) + " tensors");
+    throw TraceError(ErrorCode::kBadArgument,
+                     "the program does not take " + std::to_string(inputs.size()) + " tensors");
   } else {
     if (N != inputs.size()) return call_with_tensors<Fn, N + 1>(fn, inputs);
     if constexpr (InvocableWith<Fn&, at::Tensor, std::make_index_sequence<N>>::value) {
@@ -63,22 +63,22 @@ TraceArg call_with_tensors(Fn& fn, std::vector<at::Tensor>& inputs) {
         return invoke_traced(fn, inputs[I]...);
       }(std::make_index_sequence<N>());
     } else {
-      throw TraceError(ErrorCode::kBadArgument, "the program does not take " +
-                                                    std::to_string(inputs.size()) + " tensors");
+      throw TraceError(ErrorCode::kBadArgument,
+                       "the program does not take " + std::to_string(inputs.size()) + " tensors");
     }
   }
 }
 
 }  // namespace detail
 
-/// Captures unmodified C++ code by running it once on example inputs (torch.fx's make_fx, tracing mode
-/// "real", before dispatch to autograd): a callable on tensors, or a torch::nn::Module by reference,
-/// pointer or holder.
+/// Captures unmodified C++ code by running it once on example inputs (torch.fx's make_fx, tracing
+/// mode "real", before dispatch to autograd): a callable on tensors, or a torch::nn::Module by
+/// reference, pointer or holder.
 ///
-/// Parameters and buffers of a module become get_attr nodes under their qualified names; other tensors
-/// from outside become constants, which the graph shares and does not copy. Mutation is recorded as it
-/// happened. What the graph takes for granted is listed in `meta()["assumptions"]` (fx::Assumptions).
-/// The graph replays exactly on inputs of the same shapes and dtypes.
+/// Parameters and buffers of a module become get_attr nodes under their qualified names; other
+/// tensors from outside become constants, which the graph shares and does not copy. Mutation is
+/// recorded as it happened. What the graph takes for granted is listed in `meta()["assumptions"]`
+/// (fx::Assumptions). The graph replays exactly on inputs of the same shapes and dtypes.
 /// @throws TraceError kBadArgument, kConcreteValue (strict), and what the program itself throws.
 template <typename Program>
 std::shared_ptr<GraphModule> make_fx(Program&& program, std::vector<at::Tensor> inputs,
@@ -86,13 +86,14 @@ std::shared_ptr<GraphModule> make_fx(Program&& program, std::vector<at::Tensor> 
   using P = std::remove_cvref_t<Program>;
   if constexpr (detail::ModuleClass<P>) {
     auto& module = const_cast<P&>(program);
-    auto forward = [&module](auto&&... args)
-        -> decltype(module.forward(std::forward<decltype(args)>(args)...)) {
+    auto forward = [&module](auto&&... args) -> decltype(module.forward(
+                                                 std::forward<decltype(args)>(args)...)) {
       return module.forward(std::forward<decltype(args)>(args)...);
     };
-    return record_program(module, std::move(inputs), options, [&](std::vector<at::Tensor>& tensors) {
-      return detail::call_with_tensors(forward, tensors);
-    });
+    return record_program(module, std::move(inputs), options,
+                          [&](std::vector<at::Tensor>& tensors) {
+                            return detail::call_with_tensors(forward, tensors);
+                          });
   } else if constexpr (detail::ModulePointer<P>) {
     return make_fx(*program, std::move(inputs), options);
   } else {

@@ -2,7 +2,8 @@
 
 namespace fx::nn::detail {
 
-TraceArg trace_sequential(Tracer& tracer, torch::nn::SequentialImpl& sequential, const Proxy& input) {
+TraceArg trace_sequential(Tracer& tracer, torch::nn::SequentialImpl& sequential,
+                          const Proxy& input) {
   TraceArg value = input;
   for (auto child = sequential.begin(); child != sequential.end(); ++child) {
     const std::shared_ptr<torch::nn::Module> module = child->ptr();

@@ -12,10 +12,11 @@
 #include "fx/base/error.h"
 #include "fx/capture/proxy_tensor.h"
 #include "fx/capture/tracer.h"
+#include "fx/graph/module_types.h"
 
 /// Drop-in holders for the modules of torch::nn that tell a running symbolic trace where a module
-/// begins and ends: write `namespace nn = fx::nn;` instead of `namespace nn = torch::nn;`. Outside of a
-/// trace they cost one thread-local read per call.
+/// begins and ends: write `namespace nn = fx::nn;` instead of `namespace nn = torch::nn;`. Outside
+/// of a trace they cost one thread-local read per call.
 namespace fx::nn {
 
 using namespace torch::nn;  // NOLINT: everything that has no holder keeps its name
@@ -54,13 +55,14 @@ struct FromProxy<std::tuple<T...>> {
 };
 
 /// Runs the children of a Sequential one by one, each with its own boundary.
-TraceArg trace_sequential(Tracer& tracer, torch::nn::SequentialImpl& sequential, const Proxy& input);
+TraceArg trace_sequential(Tracer& tracer, torch::nn::SequentialImpl& sequential,
+                          const Proxy& input);
 
 }  // namespace detail
 
 /// A torch::nn::ModuleHolder whose calls report the module boundary to the running trace: what leaf
-/// modules of the tracer become call_module nodes. With proxies it returns proxies, with tensors what
-/// forward returns.
+/// modules of the tracer become call_module nodes. With proxies it returns proxies, with tensors
+/// what forward returns.
 template <typename Contained>
 class ModuleHolder : public torch::nn::ModuleHolder<Contained> {
  public:
@@ -75,7 +77,8 @@ class ModuleHolder : public torch::nn::ModuleHolder<Contained> {
     Tracer* tracer = Tracer::current();
     if constexpr (kProxies) {
       if (!tracer)
-        throw TraceError(ErrorCode::kNotTracing, "a module was called with a proxy outside of a trace");
+        throw TraceError(ErrorCode::kNotTracing,
+                         "a module was called with a proxy outside of a trace");
       return Proxy(traced_proxy(*tracer, args...));
     } else {
       using Result = std::decay_t<decltype(this->impl_->forward(std::forward<Args>(args)...))>;
@@ -128,9 +131,9 @@ class Sequential : public ModuleHolder<torch::nn::SequentialImpl> {
 }  // namespace fx::nn
 
 /// Declares holder `Name` for an own module class `NameImpl`, like TORCH_MODULE, with the boundary.
-#define FX_MODULE(Name)                                        \
-  class Name : public fx::nn::ModuleHolder<Name##Impl> {       \
-   public:                                                     \
-    using fx::nn::ModuleHolder<Name##Impl>::ModuleHolder;      \
-    using Impl [[maybe_unused]] = Name##Impl;                  \
+#define FX_MODULE(Name)                                   \
+  class Name : public fx::nn::ModuleHolder<Name##Impl> {  \
+   public:                                                \
+    using fx::nn::ModuleHolder<Name##Impl>::ModuleHolder; \
+    using Impl [[maybe_unused]] = Name##Impl;             \
   }

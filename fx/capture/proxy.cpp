@@ -12,7 +12,8 @@ namespace fx {
 // Shared by all copies of one proxy, so that a lazy attribute is recorded once.
 struct Proxy::State {
   Node* node = nullptr;
-  TracerBase* tracer = nullptr;
+  std::shared_ptr<TracerBase*> tracer;  // points to null once the tracer is gone
+  std::shared_ptr<Graph> graph;         // keeps the node alive
   std::unique_ptr<GraphAppendingTracer> own_tracer;
   // Of a lazy attribute until its node is needed.
   std::optional<Proxy> root;
@@ -25,7 +26,8 @@ Proxy::Proxy(Node& node, TracerBase* tracer) : state_(std::make_shared<State>())
     state_->own_tracer = std::make_unique<GraphAppendingTracer>(node.graph());
     tracer = state_->own_tracer.get();
   }
-  state_->tracer = tracer;
+  state_->tracer = tracer->alive();
+  state_->graph = tracer->shared_graph();
 }
 
 Proxy::Proxy(const at::Tensor& tensor) {
@@ -37,27 +39,28 @@ Proxy::Proxy(const at::Tensor& tensor) {
   if (!tracer)
     throw TraceError(ErrorCode::kNotTracing,
                      "a Tensor was turned into a Proxy while no trace runs on this thread");
-  state_ = std::make_shared<State>();
-  state_->node = &tracer->create_tensor_arg(tensor).node();
-  state_->tracer = tracer;
+  *this = Proxy(tracer->create_tensor_arg(tensor).node(), tracer);
 }
 
 Proxy Proxy::attr(std::string_view name) const {
   Proxy made = *this;
   made.state_ = std::make_shared<State>();
   made.state_->tracer = state_->tracer;
+  made.state_->graph = state_->graph;
   made.state_->root = *this;
   made.state_->attribute = name;
   return made;
 }
 
 Node& Proxy::node() const {
-  if (!state_->node)
-    state_->node = &state_->tracer->getattr(*state_->root, state_->attribute).node();
+  if (!state_->node) state_->node = &tracer().getattr(*state_->root, state_->attribute).node();
   return *state_->node;
 }
 
-TracerBase& Proxy::tracer() const { return *state_->tracer; }
+TracerBase& Proxy::tracer() const {
+  if (TracerBase* tracer = *state_->tracer) return *tracer;
+  throw TraceError(ErrorCode::kNotTracing, "the trace that the proxy belongs to is over");
+}
 
 std::string Proxy::repr() const { return "Proxy(" + std::string(node().name()) + ")"; }
 
@@ -90,7 +93,8 @@ void Proxy::concrete_value(std::string_view what) const {
                        node().format_node());
 }
 
-// --- trace arguments -------------------------------------------------------------------------------
+// --- trace arguments
+// -------------------------------------------------------------------------------
 
 TraceArg::TraceArg(const Proxy& proxy)
     : kind_(Kind::kProxy), proxy_(std::make_shared<const Proxy>(proxy)) {}
@@ -101,7 +105,8 @@ TraceArg::TraceArg(const at::Scalar& scalar) : kind_(Kind::kArgument) {
   else if (scalar.isIntegral(/*includeBool=*/false))
     argument_ = scalar.toLong();
   else if (scalar.isComplex())
-    argument_ = std::complex<double>(scalar.toComplexDouble().real(), scalar.toComplexDouble().imag());
+    argument_ =
+        std::complex<double>(scalar.toComplexDouble().real(), scalar.toComplexDouble().imag());
   else
     argument_ = scalar.toDouble();
 }
@@ -121,19 +126,22 @@ TraceArg TraceArg::dict(std::vector<std::pair<Argument, TraceArg>> items) {
   return made;
 }
 
-// --- recording -------------------------------------------------------------------------------------
+// --- recording
+// -------------------------------------------------------------------------------------
 
 namespace {
 
 // The tracer of the first proxy anywhere in `arg`.
 TracerBase* find_tracer(const TraceArg& arg) {
   switch (arg.kind()) {
-    case TraceArg::Kind::kProxy: return &arg.proxy().tracer();
+    case TraceArg::Kind::kProxy:
+      return &arg.proxy().tracer();
     case TraceArg::Kind::kTensor: {
       const Proxy* proxy = find_proxy(arg.tensor());
       return proxy ? &proxy->tracer() : nullptr;
     }
-    case TraceArg::Kind::kArgument: return nullptr;
+    case TraceArg::Kind::kArgument:
+      return nullptr;
     default:
       for (const TraceArg& item : arg.items())
         if (TracerBase* found = find_tracer(item)) return found;
@@ -160,8 +168,8 @@ Proxy record_call(std::string_view function, TraceArgs args, KwTraceArgs kwargs)
 Proxy annotate(const Proxy& proxy, std::string_view type) {
   Node& node = proxy.node();
   if (!node.type().empty())
-    throw TraceError(ErrorCode::kAlreadyTyped, "Type annotation already exists on this value: " +
-                                                   node.format_node());
+    throw TraceError(ErrorCode::kAlreadyTyped,
+                     "Type annotation already exists on this value: " + node.format_node());
   node.set_type(type);
   return proxy;
 }

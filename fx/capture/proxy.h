@@ -16,16 +16,17 @@ namespace fx {
 
 class TracerBase;
 
-/// A stand-in for a value while a program is traced (torch.fx.Proxy): operating on it computes nothing,
-/// records a node and gives the proxy of that node. It knows its node and its tracer, no shape and no
-/// dtype. Copies stand for the same node.
+/// A stand-in for a value while a program is traced (torch.fx.Proxy): operating on it computes
+/// nothing, records a node and gives the proxy of that node. It knows its node and its tracer, no
+/// shape and no dtype. Copies stand for the same node.
 ///
-/// It converts to at::Tensor, so that `torch::relu(x)` and every other ATen call records too, and from
-/// at::Tensor. What only a value can answer throws TraceError: bool(x), iteration, x.sizes(),
+/// It converts to at::Tensor, so that `torch::relu(x)` and every other ATen call records too, and
+/// from at::Tensor. What only a value can answer throws TraceError: bool(x), iteration, x.sizes(),
 /// x.item<float>(), x.data_ptr<float>().
 class Proxy {
  public:
-  /// A proxy of `node`. Without a tracer, operations append to the node's graph at its insertion point.
+  /// A proxy of `node`. Without a tracer, operations append to the node's graph at its insertion
+  /// point.
   explicit Proxy(Node& node, TracerBase* tracer = nullptr);
   /// The proxy behind a proxy tensor; a real tensor becomes a constant of the running trace.
   /// @throws TraceError kNotTracing for a real tensor when no trace runs on this thread.
@@ -41,8 +42,8 @@ class Proxy {
 
   /// A tensor that stands for this proxy in ATen calls.
   operator at::Tensor() const;
-  /// Data-dependent control flow cannot be traced: TracerBase::to_bool decides, by default it throws
-  /// TraceError kControlFlow.
+  /// Data-dependent control flow cannot be traced: TracerBase::to_bool decides, by default it
+  /// throws TraceError kControlFlow.
   explicit operator bool() const;
 
   /// operator.getitem: x[0], x[fx::slice(1, 3)], x[{i, j}] by index(...).
@@ -61,14 +62,15 @@ class Proxy {
   /// Records a method call by name.
   Proxy call_method(std::string_view name, TraceArgs args = {}, KwTraceArgs kwargs = {}) const;
 
-  // The methods of at::Tensor that keep their name: x.relu(), x.view({2, -1}), x.sum(1, fx::kw(...)).
-#define FX_PROXY_METHOD(name)                                      \
-  template <typename... Args>                                      \
-  Proxy name(const Args&... args) const {                          \
-    return method(#name, args...);                                 \
-  }                                                                \
-  Proxy name(std::initializer_list<std::int64_t> sizes) const {    \
-    return call_method(#name, {TraceArg(sizes)});                  \
+  // The methods of at::Tensor that keep their name: x.relu(), x.view({2, -1}), x.sum(1,
+  // fx::kw(...)).
+#define FX_PROXY_METHOD(name)                                   \
+  template <typename... Args>                                   \
+  Proxy name(const Args&... args) const {                       \
+    return method(#name, args...);                              \
+  }                                                             \
+  Proxy name(std::initializer_list<std::int64_t> sizes) const { \
+    return call_method(#name, {TraceArg(sizes)});               \
   }
 #include "fx/capture/proxy_methods.def"
 #undef FX_PROXY_METHOD
@@ -157,11 +159,11 @@ concept BinaryOperands = (kIsProxy<A> && std::constructible_from<TraceArg, const
 }  // namespace detail
 
 // Python's operators: call_function nodes of operator.add and so on, operands in written order.
-#define FX_PROXY_BINARY(op, name)                                             \
-  template <typename A, typename B>                                           \
-    requires detail::BinaryOperands<A, B>                                     \
-  Proxy operator op(const A& a, const B& b) {                                 \
-    return record_call("operator." name, {TraceArg(a), TraceArg(b)});         \
+#define FX_PROXY_BINARY(op, name)                                     \
+  template <typename A, typename B>                                   \
+    requires detail::BinaryOperands<A, B>                             \
+  Proxy operator op(const A& a, const B& b) {                         \
+    return record_call("operator." name, {TraceArg(a), TraceArg(b)}); \
   }
 FX_PROXY_BINARY(+, "add")
 FX_PROXY_BINARY(-, "sub")
@@ -182,11 +184,11 @@ FX_PROXY_BINARY(>=, "ge")
 #undef FX_PROXY_BINARY
 
 // x += y on a proxy records the plain operation, as in torch.fx, and rebinds the variable.
-#define FX_PROXY_COMPOUND(op)                                                 \
-  template <typename B>                                                       \
-    requires std::constructible_from<TraceArg, const B&>                      \
-  Proxy& operator op##=(Proxy& a, const B& b) {                               \
-    return a = a op b;                                                        \
+#define FX_PROXY_COMPOUND(op)                            \
+  template <typename B>                                  \
+    requires std::constructible_from<TraceArg, const B&> \
+  Proxy& operator op##=(Proxy & a, const B & b) {        \
+    return a = a op b;                                   \
   }
 FX_PROXY_COMPOUND(+)
 FX_PROXY_COMPOUND(-)
@@ -200,11 +202,11 @@ inline Proxy operator~(const Proxy& a) { return record_call("operator.invert", {
 
 // Torch functions for generic code: an unqualified relu(x) is at::relu for a Tensor and records
 // torch.relu for a Proxy.
-#define FX_TORCH_FUNCTION(name)                                               \
-  template <typename... Args>                                                 \
-    requires(detail::kIsProxy<Args> || ...)                                   \
-  Proxy name(const Args&... args) {                                           \
-    return detail::record_function("torch." #name, args...);                  \
+#define FX_TORCH_FUNCTION(name)                              \
+  template <typename... Args>                                \
+    requires(detail::kIsProxy<Args> || ...)                  \
+  Proxy name(const Args&... args) {                          \
+    return detail::record_function("torch." #name, args...); \
   }
 #include "fx/capture/torch_functions.def"
 #undef FX_TORCH_FUNCTION
@@ -219,7 +221,8 @@ template <typename A, typename B>
 Proxy floordiv(const A& a, const B& b) {
   return record_call("operator.floordiv", {TraceArg(a), TraceArg(b)});
 }
-/// @throws TraceError kAlreadyTyped when the value has a type. Gives `proxy` back (torch.fx.annotate).
+/// @throws TraceError kAlreadyTyped when the value has a type. Gives `proxy` back
+/// (torch.fx.annotate).
 Proxy annotate(const Proxy& proxy, std::string_view type);
 
 }  // namespace fx

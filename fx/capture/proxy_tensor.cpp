@@ -87,7 +87,7 @@ const Proxy* first_proxy(const c10::IValue& value) {
 std::int64_t known_length(std::string_view name, c10::ArrayRef<c10::IValue> args) {
   auto count = [&](std::size_t i) -> std::int64_t {
     if (args.size() <= i) return -1;
-    return args[i].isInt() ? args[i].toInt()
+    return args[i].isInt()       ? args[i].toInt()
            : args[i].isIntList() ? static_cast<std::int64_t>(args[i].toIntVector().size())
                                  : -1;
   };
@@ -104,8 +104,9 @@ c10::IValue list_of_items(const Proxy& list, std::string_view name,
   const std::int64_t length = known_length(name, args);
   if (length < 0)
     throw TraceError(ErrorCode::kIterate,
-                     std::string(name) + " returns a list whose length is not known while tracing; the "
-                                         "node is " +
+                     std::string(name) +
+                         " returns a list whose length is not known while tracing; the "
+                         "node is " +
                          list.node().format_node());
   c10::List<at::Tensor> items;
   for (std::int64_t i = 0; i < length; ++i)
@@ -136,7 +137,9 @@ void record_operator(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     }
     auto item = [&] { return returns.size() == 1 ? made : made[TraceArg(Argument(i))]; };
     switch (returns[i].type()->kind()) {
-      case c10::TypeKind::TensorType: results.emplace_back(make_proxy_tensor(item())); break;
+      case c10::TypeKind::TensorType:
+        results.emplace_back(make_proxy_tensor(item()));
+        break;
       case c10::TypeKind::ListType:
         results.push_back(list_of_items(item(), schema.name(), args));
         break;
@@ -159,8 +162,9 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::St
 // Registered at first use and for ever: proxies may appear on any thread at any time.
 void register_fallback() {
   static torch::Library* library = [] {
-    auto* made = new torch::Library(torch::Library::IMPL, "_",
-                                    c10::DispatchKey::TESTING_ONLY_GenericWrapper, __FILE__, __LINE__);
+    auto* made =
+        new torch::Library(torch::Library::IMPL, "_", c10::DispatchKey::TESTING_ONLY_GenericWrapper,
+                           __FILE__, __LINE__);
     made->fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>());
     return made;
   }();
@@ -175,8 +179,7 @@ at::Tensor make_proxy_tensor(const Proxy& proxy) {
 }
 
 const Proxy* find_proxy(const at::Tensor& tensor) noexcept {
-  if (!tensor.defined() ||
-      !tensor.key_set().has(c10::DispatchKey::TESTING_ONLY_GenericWrapper))
+  if (!tensor.defined() || !tensor.key_set().has(c10::DispatchKey::TESTING_ONLY_GenericWrapper))
     return nullptr;
   const auto* impl = dynamic_cast<const ProxyTensorImpl*>(tensor.unsafeGetTensorImpl());
   return impl ? &impl->proxy() : nullptr;

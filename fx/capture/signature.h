@@ -16,10 +16,10 @@ namespace fx::detail {
 
 template <typename F>
 struct MemberSignature;
-#define FX_MEMBER_SIGNATURE(qualifiers)                            \
-  template <typename C, typename R, typename... A>                 \
-  struct MemberSignature<R (C::*)(A...) qualifiers> {              \
-    using Params = std::tuple<std::decay_t<A>...>;                 \
+#define FX_MEMBER_SIGNATURE(qualifiers)               \
+  template <typename C, typename R, typename... A>    \
+  struct MemberSignature<R (C::*)(A...) qualifiers> { \
+    using Params = std::tuple<std::decay_t<A>...>;    \
   }
 FX_MEMBER_SIGNATURE();
 FX_MEMBER_SIGNATURE(const);

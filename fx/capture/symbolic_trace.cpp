@@ -28,9 +28,8 @@ const Argument& concrete_value(const TraceOptions& options, const std::string& n
                          ", which has no proxy: give its value in TraceOptions::concrete_args");
   const Argument& value = found->second;
   const Proxy same = record_call("operator.eq", {input, TraceArg(value)});
-  record_call("torch._assert",
-              {same, TraceArg(name + " has been specialized to have value " + repr(value) +
-                              " but got another value")});
+  record_call("torch._assert", {same, TraceArg(name + " has been specialized to have value " +
+                                               repr(value) + " but got another value")});
   return value;
 }
 

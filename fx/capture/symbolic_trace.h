@@ -127,12 +127,12 @@ std::shared_ptr<Graph> trace(Tracer& tracer, Root&& root, const TraceOptions& op
   using R = std::remove_cvref_t<Root>;
   if constexpr (detail::ModuleClass<R>) {
     R& module = const_cast<R&>(root);
-    auto forward = [&module](auto&&... args)
-        -> decltype(module.forward(std::forward<decltype(args)>(args)...)) {
+    auto forward = [&module](auto&&... args) -> decltype(module.forward(
+                                                 std::forward<decltype(args)>(args)...)) {
       return module.forward(std::forward<decltype(args)>(args)...);
     };
-    return detail::trace_callable<typename detail::ForwardSignature<R>::Params>(tracer, root, forward,
-                                                                                options);
+    return detail::trace_callable<typename detail::ForwardSignature<R>::Params>(tracer, root,
+                                                                                forward, options);
   } else if constexpr (detail::ModulePointer<R>) {
     return trace(tracer, *root, options);
   } else {
@@ -167,10 +167,10 @@ std::shared_ptr<GraphModule> symbolic_trace(Tracer& tracer, Root&& root,
 /// Captures a program as a graph by running it once on proxies (torch.fx.symbolic_trace).
 ///
 /// `root` is a torch::nn::Module whose forward takes `auto`, fx::Proxy or at::Tensor parameters, a
-/// holder or pointer of one, or any callable. Nothing is computed and no input is needed, so the graph
-/// holds for every shape. Generic code (`auto forward(auto x)`) records Python's operators and torch
-/// functions; code on at::Tensor records ATen operators. Modules held by fx::nn holders become
-/// call_module nodes.
+/// holder or pointer of one, or any callable. Nothing is computed and no input is needed, so the
+/// graph holds for every shape. Generic code (`auto forward(auto x)`) records Python's operators
+/// and torch functions; code on at::Tensor records ATen operators. Modules held by fx::nn holders
+/// become call_module nodes.
 /// @throws TraceError for what proxies cannot answer, with the node and the way out.
 template <typename Root>
   requires(!std::derived_from<std::remove_cvref_t<Root>, Tracer>)

@@ -18,8 +18,8 @@ namespace fx {
 
 class Proxy;
 
-/// A value on its way into a traced graph: anything that may be an Argument, and tensors, which only
-/// the tracer can turn into one (a proxy tensor is its node, a real tensor an attribute).
+/// A value on its way into a traced graph: anything that may be an Argument, and tensors, which
+/// only the tracer can turn into one (a proxy tensor is its node, a real tensor an attribute).
 /// Aggregates nest. Cheap to copy.
 class TraceArg {
  public:
@@ -38,12 +38,12 @@ class TraceArg {
   template <typename T>
     requires(std::constructible_from<TraceArg, const T&> &&
              !std::constructible_from<Argument, const std::vector<T>&>)
-  TraceArg(const std::vector<T>& items)
-      : kind_(Kind::kList), items_(items.begin(), items.end()) {}
+  TraceArg(const std::vector<T>& items) : kind_(Kind::kList), items_(items.begin(), items.end()) {}
   TraceArg(std::initializer_list<std::int64_t> ints)
       : TraceArg(Argument(std::vector<std::int64_t>(ints))) {}
   template <typename T, std::size_t N>
-  TraceArg(const std::array<T, N>& items) : kind_(Kind::kList), items_(items.begin(), items.end()) {}
+  TraceArg(const std::array<T, N>& items)
+      : kind_(Kind::kList), items_(items.begin(), items.end()) {}
   template <typename T>
   TraceArg(const std::optional<T>& value) : TraceArg(value ? TraceArg(*value) : TraceArg()) {}
   template <typename... T>
@@ -61,7 +61,9 @@ class TraceArg {
     }
   }
 
-  static TraceArg list(std::vector<TraceArg> items) { return aggregate(Kind::kList, std::move(items)); }
+  static TraceArg list(std::vector<TraceArg> items) {
+    return aggregate(Kind::kList, std::move(items));
+  }
   static TraceArg tuple(std::vector<TraceArg> items) {
     return aggregate(Kind::kTuple, std::move(items));
   }

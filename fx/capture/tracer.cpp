@@ -8,7 +8,8 @@
 
 namespace fx {
 
-// --- TracerBase ------------------------------------------------------------------------------------
+// --- TracerBase
+// ------------------------------------------------------------------------------------
 
 Node& TracerBase::create_node(Opcode op, Target target, Args args, Kwargs kwargs,
                               std::string_view name, std::string_view type) {
@@ -58,14 +59,18 @@ Argument TracerBase::create_arg(const TraceArg& value) {
     return out;
   };
   switch (value.kind()) {
-    case TraceArg::Kind::kArgument: return value.argument();
-    case TraceArg::Kind::kProxy: return node_of(value.proxy());
+    case TraceArg::Kind::kArgument:
+      return value.argument();
+    case TraceArg::Kind::kProxy:
+      return node_of(value.proxy());
     case TraceArg::Kind::kTensor:
       if (!value.tensor().defined()) return {};
       if (const Proxy* proxy = find_proxy(value.tensor())) return node_of(*proxy);
       return create_tensor_arg(value.tensor());
-    case TraceArg::Kind::kList: return Argument::list(items());
-    case TraceArg::Kind::kTuple: return Argument::tuple(items());
+    case TraceArg::Kind::kList:
+      return Argument::list(items());
+    case TraceArg::Kind::kTuple:
+      return Argument::tuple(items());
     case TraceArg::Kind::kSlice: {
       Args bounds = items();
       return Argument::slice(bounds[0], bounds[1], bounds[2]);
@@ -81,10 +86,10 @@ Argument TracerBase::create_arg(const TraceArg& value) {
 }
 
 bool TracerBase::to_bool(const Proxy& proxy) {
-  throw TraceError(ErrorCode::kControlFlow,
-                   "symbolically traced variables cannot be used as inputs to control flow: " +
-                       proxy.repr() + " was asked for its truth; the node is " +
-                       proxy.node().format_node());
+  throw TraceError(
+      ErrorCode::kControlFlow,
+      "symbolically traced variables cannot be used as inputs to control flow: " + proxy.repr() +
+          " was asked for its truth; the node is " + proxy.node().format_node());
 }
 
 void TracerBase::iter(const Proxy& proxy) {
@@ -105,7 +110,8 @@ Argument GraphAppendingTracer::create_tensor_arg(const at::Tensor& tensor) {
                        "in the GraphModule and use get_attr");
 }
 
-// --- Tracer ----------------------------------------------------------------------------------------
+// --- Tracer
+// ----------------------------------------------------------------------------------------
 
 namespace {
 thread_local std::vector<Tracer*> running_tracers;
@@ -159,7 +165,8 @@ std::shared_ptr<Graph> Tracer::trace_with(
   std::vector<Proxy> inputs;
   inputs.reserve(input_names.size());
   for (const std::string& name : input_names)
-    inputs.push_back(proxy(create_node(Opcode::kPlaceholder, Target::string(name), {}, {}, {}, {})));
+    inputs.push_back(
+        proxy(create_node(Opcode::kPlaceholder, Target::string(name), {}, {}, {}, {})));
   const TraceArg result = forward(inputs);
   const Argument output = create_arg(result);
   create_node(Opcode::kOutput, Target::string("output"), {output}, {}, {}, {});
@@ -168,8 +175,7 @@ std::shared_ptr<Graph> Tracer::trace_with(
 
 Node& Tracer::create_node(Opcode op, Target target, Args args, Kwargs kwargs, std::string_view name,
                           std::string_view type) {
-  Node& node =
-      TracerBase::create_node(op, target, std::move(args), std::move(kwargs), name, type);
+  Node& node = TracerBase::create_node(op, target, std::move(args), std::move(kwargs), name, type);
   if (!module_stack_.empty()) node.meta().set("nn_module_stack", module_stack_);
   return node;
 }
@@ -210,8 +216,8 @@ TraceArg Tracer::call_module(const torch::nn::Module& module,
     ~Pop() { stack.pop_back(); }
   } pop{module_stack_};
   if (!is_leaf_module(module, path)) return forward();
-  Proxy result = create_proxy(Opcode::kCallModule, Target::string(path), std::move(args),
-                              std::move(kwargs));
+  Proxy result =
+      create_proxy(Opcode::kCallModule, Target::string(path), std::move(args), std::move(kwargs));
   trace_module(module, path, result.node());
   return result;
 }

@@ -17,8 +17,9 @@
 
 namespace fx {
 
-/// Where in the module tree a node was recorded, from the outside in: (path, class name) pairs. Kept in
-/// node.meta()["nn_module_stack"]; a second call of one module is "path@1" (torch.fx's module_stack).
+/// Where in the module tree a node was recorded, from the outside in: (path, class name) pairs.
+/// Kept in node.meta()["nn_module_stack"]; a second call of one module is "path@1" (torch.fx's
+/// module_stack).
 using ModuleStack = std::vector<std::pair<std::string, std::string>>;
 
 /// What every tracer does: turn values into arguments, record nodes, wrap them in proxies
@@ -26,13 +27,15 @@ using ModuleStack = std::vector<std::pair<std::string, std::string>>;
 /// conversion, control flow and iteration.
 class TracerBase {
  public:
-  virtual ~TracerBase() = default;
+  virtual ~TracerBase() { *alive_ = nullptr; }
   TracerBase() = default;
   TracerBase(const TracerBase&) = delete;
   TracerBase& operator=(const TracerBase&) = delete;
 
   /// The graph under construction. @throws TraceError kNotTracing when there is none.
   virtual Graph& graph() = 0;
+  /// The same, for proxies to keep alive; null when somebody else owns the graph.
+  virtual std::shared_ptr<Graph> shared_graph() { return nullptr; }
 
   /// Records a node. The default checks mutable operators if asked to and creates the node.
   virtual Node& create_node(Opcode op, Target target, Args args, Kwargs kwargs,
@@ -56,6 +59,12 @@ class TracerBase {
 
   /// Refuse operators that write to their arguments while tracing (TraceError kMutableOp).
   bool check_mutable_operations = false;
+
+  /// Points to this tracer, or to null once it is gone: how a proxy notices that its trace is over.
+  const std::shared_ptr<TracerBase*>& alive() const noexcept { return alive_; }
+
+ private:
+  std::shared_ptr<TracerBase*> alive_ = std::make_shared<TracerBase*>(this);
 };
 
 /// Appends to an existing graph: what Proxy(node) uses (torch.fx.proxy.GraphAppendingTracer). Real
@@ -74,8 +83,8 @@ class GraphAppendingTracer : public TracerBase {
 struct TraceOptions {
   /// Names of the inputs; C++ does not tell parameter names. Default: x, y, z, w, arg4, arg5, ...
   std::vector<std::string> input_names = {};
-  /// Inputs that are fixed while tracing, by name: parameters of non-tensor type (bool, int, double)
-  /// need one. The placeholder stays; a torch._assert checks the value at run time.
+  /// Inputs that are fixed while tracing, by name: parameters of non-tensor type (bool, int,
+  /// double) need one. The placeholder stays; a torch._assert checks the value at run time.
   std::map<std::string, Argument> concrete_args = {};
   /// Class name of the GraphModule; default: the class or "GraphModule".
   std::string class_name = {};
@@ -97,19 +106,20 @@ class Tracer : public TracerBase {
                                     const std::function<TraceArg(std::vector<Proxy>&)>& forward);
 
   Graph& graph() override;
+  std::shared_ptr<Graph> shared_graph() override { return graph_; }
   Node& create_node(Opcode op, Target target, Args args, Kwargs kwargs, std::string_view name,
                     std::string_view type) override;
   /// Parameters and buffers of the root become get_attr nodes (one each), other tensors constants
   /// "_tensor_constantN", one per tensor.
   Argument create_tensor_arg(const at::Tensor& tensor) override;
 
-  /// Whether calls of `module` are recorded as one call_module node instead of being traced through.
-  /// Default: all of torch::nn but the containers.
+  /// Whether calls of `module` are recorded as one call_module node instead of being traced
+  /// through. Default: all of torch::nn but the containers.
   virtual bool is_leaf_module(const torch::nn::Module& module, std::string_view path) const;
   /// The path of a submodule of the root. @throws TraceError kUnknownModule
   virtual std::string path_of_module(const torch::nn::Module& module) const;
-  /// Called at every module boundary that the holders of fx::nn report: records a call_module node for a
-  /// leaf, else runs `forward`.
+  /// Called at every module boundary that the holders of fx::nn report: records a call_module node
+  /// for a leaf, else runs `forward`.
   virtual TraceArg call_module(const torch::nn::Module& module,
                                const std::function<TraceArg()>& forward, TraceArgs args,
                                KwTraceArgs kwargs);

@@ -14,8 +14,8 @@
 
 namespace fx {
 
-/// A wrapped function: a leaf of symbolic tracing (torch.fx.wrap). Called with proxies or proxy tensors
-/// it records one call_function node of its name, called with values it runs.
+/// A wrapped function: a leaf of symbolic tracing (torch.fx.wrap). Called with proxies or proxy
+/// tensors it records one call_function node of its name, called with values it runs.
 template <typename F>
 class Wrapped {
  public:
@@ -78,9 +78,9 @@ WrappedFunction boxed_wrapper(const std::string& name, F function, std::tuple<Pa
 
 }  // namespace detail
 
-/// Wraps a C++ function under `name`, so that tracing records a call of it instead of looking inside,
-/// and so that graphs with that target run. The function's parameter types must be known (no template):
-/// tensors, numbers, strings, lists and tuples of them.
+/// Wraps a C++ function under `name`, so that tracing records a call of it instead of looking
+/// inside, and so that graphs with that target run. The function's parameter types must be known
+/// (no template): tensors, numbers, strings, lists and tuples of them.
 /// @param side_effect keeps calls whose result nobody uses.
 /// @throws TraceError kWrap when the name belongs to an operator or built-in.
 template <typename F>
@@ -89,8 +89,8 @@ auto wrap(std::string name, F function, bool side_effect = false) {
                 "fx::wrap takes functions; make a module a leaf with Tracer::is_leaf_module");
   using Params = typename detail::CallableSignature<std::decay_t<F>>::Params;
   static_assert(!std::is_void_v<Params>, "fx::wrap needs a function with known parameter types");
-  register_wrapped_function(
-      name, detail::boxed_wrapper(name, function, static_cast<Params*>(nullptr)));
+  register_wrapped_function(name,
+                            detail::boxed_wrapper(name, function, static_cast<Params*>(nullptr)));
   if (side_effect) has_side_effect(*Function::get(name));
   return Wrapped<std::decay_t<F>>(std::move(name), std::move(function));
 }
