@@ -101,6 +101,15 @@ Value call_method(std::string_view name, Values args, KwValues kwargs) {
     if (name == "requires_grad_") return Value(self.set_requires_grad(true));
   }
   if (name == "__getitem__" && args.size() == 2) return get_item(args[0], args[1]);
+  if (name == "to" && args.size() > 1 && args.size() <= 5 &&
+      (args[1].isDevice() || args[1].isString())) {
+    // to(device, dtype, non_blocking, copy), of which only the device must be there.
+    static const Symbol kNames[] = {Symbol("device"), Symbol("dtype"), Symbol("non_blocking"),
+                                    Symbol("copy")};
+    for (std::size_t i = 1; i < args.size(); ++i)
+      if (!args[i].isNone()) kwargs.push_back({kNames[i - 1], std::move(args[i])});
+    args.resize(1);
+  }
   const OpInfo& info = OpInfo::of_method(name);
   if (info.overloads.empty())
     throw RunError(ErrorCode::kUnknownOperator, "a Tensor has no method " + str_repr(name));
