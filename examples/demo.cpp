@@ -1,5 +1,5 @@
-// The demonstration: a classifier that Python trained and exported is loaded, read, run, rewritten and
-// checked here without Python; then a network written in C++ is captured in both ways.
+// The demonstration: a classifier that Python trained and exported is loaded, read, run, rewritten
+// and checked here without Python; then a network written in C++ is captured in both ways.
 //
 //   example_demo [folder of models]
 
@@ -66,8 +66,9 @@ bool classify_digits(const std::string& models) {
   heading("1. A classifier trained and exported by Python, loaded without Python");
   auto start = Clock::now();
   auto gm = fx::load(models + "/digits.pt2");
-  std::printf("loaded %s/digits.pt2 in %.1f ms: %zu nodes, %zu tensors of state\n\n", models.c_str(),
-              milliseconds_since(start), gm->graph().size(), gm->state_dict().size());
+  std::printf("loaded %s/digits.pt2 in %.1f ms: %zu nodes, %zu tensors of state\n\n",
+              models.c_str(), milliseconds_since(start), gm->graph().size(),
+              gm->state_dict().size());
   gm->graph().print_tabular();
 
   const at::Tensor images = fx::io::read_npy(models + "/digits_test_x.npy");
@@ -80,10 +81,12 @@ bool classify_digits(const std::string& models) {
   const at::Tensor logits = (*gm)(images).toTensor();
   const double run_ms = milliseconds_since(start);
   const auto correct = (logits.argmax(1) == labels).sum().item<std::int64_t>();
-  std::printf("\nheld-out images: %lld of %lld right (%.2f %%), in %.1f ms; Python on the same images: %lld\n",
-              static_cast<long long>(correct), static_cast<long long>(labels.numel()),
-              100.0 * static_cast<double>(correct) / static_cast<double>(labels.numel()), run_ms,
-              expected["correct"].get<long long>());
+  std::printf(
+      "\nheld-out images: %lld of %lld right (%.2f %%), in %.1f ms; Python on the same images: "
+      "%lld\n",
+      static_cast<long long>(correct), static_cast<long long>(labels.numel()),
+      100.0 * static_cast<double>(correct) / static_cast<double>(labels.numel()), run_ms,
+      expected["correct"].get<long long>());
   const bool same_accuracy = correct == expected["correct"].get<std::int64_t>();
   if (!same_accuracy) std::printf("FAIL: the accuracy differs from Python's\n");
 

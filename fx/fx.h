@@ -1,6 +1,6 @@
 #pragma once
 
-/// torch.fx for C++: everything most programs need. See docs/ for the guide.
+/// torch.fx for C++: what most programs need. The other headers are for tools and extensions.
 
 #include "fx/base/error.h"
 #include "fx/capture/make_fx.h"
@@ -9,4 +9,9 @@
 #include "fx/capture/wrap.h"
 #include "fx/graph/graph.h"
 #include "fx/graph/graph_module.h"
+#include "fx/graph/text.h"
 #include "fx/interpret/interpreter.h"
+#include "fx/interpret/transformer.h"
+#include "fx/io/import_export.h"
+#include "fx/io/npy.h"
+#include "fx/passes/pass_manager.h"

@@ -335,6 +335,9 @@ std::shared_ptr<GraphModule> record_program(
       root, recorder.graph_ptr(),
       options.class_name.empty() ? module_type_name(root) : options.class_name,
       GraphModule::Share::kAll, recorder.constants());
+  std::vector<InputGuard> guards;
+  for (std::size_t i = 0; i < inputs.size(); ++i) guards.push_back(exact_guard(names[i], seen[i]));
+  module->set_input_guards(std::move(guards));
   module->meta().set("assumptions", recorder.assumptions());
   return module;
 }

@@ -101,15 +101,23 @@ Value BoundInputs::take(std::string_view target, const Value* default_value) {
 }
 
 void flatten_inputs(const GraphModule& module, Values& args, KwValues& kwargs) {
-  if (!module.in_spec()) return;
-  c10::impl::GenericDict keywords(c10::StringType::get(), c10::AnyType::get());
-  for (KwValue& kwarg : kwargs) keywords.insert(kwarg.key.str(), std::move(kwarg.value));
-  Values leaves;
-  flatten(*module.in_spec(), c10::ivalue::Tuple::create(Values{
-                                 c10::ivalue::Tuple::create(std::move(args)), keywords}),
-          leaves);
-  args = std::move(leaves);
-  kwargs.clear();
+  if (module.in_spec()) {
+    c10::impl::GenericDict keywords(c10::StringType::get(), c10::AnyType::get());
+    for (KwValue& kwarg : kwargs) keywords.insert(kwarg.key.str(), std::move(kwarg.value));
+    Values leaves;
+    flatten(*module.in_spec(), c10::ivalue::Tuple::create(Values{
+                                   c10::ivalue::Tuple::create(std::move(args)), keywords}),
+            leaves);
+    args = std::move(leaves);
+    kwargs.clear();
+  }
+  if (module.input_guards().empty()) return;
+  std::vector<std::string> names;
+  for (const Node& node : module.graph().nodes()) {
+    if (!node.is_placeholder()) break;
+    names.push_back(node.target().str());
+  }
+  check_inputs(module.input_guards(), names, args, kwargs);
 }
 
 Value unflatten_output(const GraphModule& module, Value output) {

@@ -54,8 +54,8 @@ class BoundInputs {
 };
 
 /// The flat inputs of a graph whose module has an in_spec, from structured ones: the spec is a pair of
-/// (args tuple, kwargs dict). Without in_spec both stay as they are.
-/// @throws RunError kWrongType naming the part that does not fit.
+/// (args tuple, kwargs dict). Without in_spec both stay as they are. Checks the module's input guards.
+/// @throws RunError kWrongType naming the part that does not fit; kShapeMismatch.
 void flatten_inputs(const GraphModule& module, Values& args, KwValues& kwargs);
 
 /// The result in the structure of the module's out_spec, if it has one.

@@ -451,6 +451,7 @@ ModulePtr GraphModule::clone(const std::optional<torch::Device>& device) const {
   copy->non_persistent_ = non_persistent_;
   copy->in_spec_ = in_spec_;
   copy->out_spec_ = out_spec_;
+  copy->input_guards_ = input_guards_;
   copy->meta_ = meta_;
   copy->take_training_flag(*this);
   copy->set_graph(graph_->clone());

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "fx/graph/graph.h"
+#include "fx/graph/input_guard.h"
 #include "fx/ops/value.h"
 
 namespace fx {
@@ -139,6 +140,10 @@ class GraphModule : public torch::nn::Module, public GraphOwner {
   /// in_spec is a tuple of (args tuple, kwargs dict), as torch.export writes it.
   void set_specs(std::optional<TreeSpec> in_spec, std::optional<TreeSpec> out_spec);
 
+  /// What calls are checked against; captures set it, an edit that lifts a restriction may clear it.
+  const std::vector<InputGuard>& input_guards() const noexcept { return input_guards_; }
+  void set_input_guards(std::vector<InputGuard> guards) { input_guards_ = std::move(guards); }
+
   // --- text ----------------------------------------------------------------------------------------
   /// C++ source of a function that does what the graph does, on LibTorch alone.
   std::string code() const;
@@ -170,6 +175,7 @@ class GraphModule : public torch::nn::Module, public GraphOwner {
   std::map<std::string, bool, std::less<>> non_persistent_;  // buffer paths outside the state_dict
   std::optional<TreeSpec> in_spec_;
   std::optional<TreeSpec> out_spec_;
+  std::vector<InputGuard> input_guards_;
   Meta meta_;
 };
 

@@ -78,6 +78,34 @@ RangeConstraints range_constraints(const schema::ExportedProgram& program) {
   return ranges;
 }
 
+// What calls of the program are checked against: the shapes and dtypes it was exported with. Extents
+// that are expressions of symbols are left to the operators. torch.export lets a symbol be 0 or 1 at
+// run time although its range starts at 2, so that lower bounds up to 2 do not count.
+std::vector<InputGuard> input_guards(const GraphModule& module, const RangeConstraints& ranges) {
+  std::vector<InputGuard> guards;
+  for (const Node* input : module.graph().placeholders()) {
+    const auto* meta = input->meta().get<ValueMetaPtr>("val");
+    if (!meta || !*meta || (*meta)->kind != ValueMeta::Kind::kTensor) continue;
+    InputGuard guard{input->target().str(), (*meta)->dtype, {}};
+    for (const SymDim& size : (*meta)->sizes) {
+      InputGuard::Dim dim;
+      if (size.is_known()) {
+        dim.size = size.value;
+      } else if (size.expr->op == SymbolicExpr::Op::kSymbol) {
+        dim.symbol = size.expr->name;
+        for (const auto& [symbol, range] : ranges) {
+          if (symbol != dim.symbol) continue;
+          if (range.first && *range.first > 2) dim.min = range.first;
+          dim.max = range.second;
+        }
+      }
+      guard.dims.push_back(std::move(dim));
+    }
+    guards.push_back(std::move(guard));
+  }
+  return guards;
+}
+
 }  // namespace
 }  // namespace io
 
@@ -97,7 +125,9 @@ std::shared_ptr<GraphModule> load(const std::string& path, const LoadOptions& op
   std::shared_ptr<GraphModule> module =
       importer.build(std::move(weights), std::move(constants), "ExportedProgram");
   module->meta().set("torch_version", program.torch_version);
-  module->meta().set("range_constraints", io::range_constraints(program));
+  const io::RangeConstraints ranges = io::range_constraints(program);
+  module->set_input_guards(io::input_guards(*module, ranges));
+  module->meta().set("range_constraints", ranges);
   module->meta().set("warnings", program.warnings);
   return module;
 }
