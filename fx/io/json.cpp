@@ -129,7 +129,8 @@ JsonDocument::JsonDocument(const std::string& text, std::string label, ErrorCode
     : label_(std::move(label)), schema_(schema) {
   auto fail = [&](const std::string& what) { throw ImportError(syntax, label_ + ": " + what); };
   if (text.empty()) fail("the text is empty, JSON is wanted");
-  simdjson::error_code error = parser_.allocate(text.size(), max_depth);
+  // simdjson counts the level of the values in the innermost array too.
+  simdjson::error_code error = parser_.allocate(text.size(), max_depth + 1);
   if (!error) error = parser_.parse(text).get(root_);
   if (error == simdjson::DEPTH_ERROR)
     fail("arrays and objects are nested more than " + std::to_string(max_depth) + " deep");

@@ -209,7 +209,7 @@ void expect_import_error(ErrorCode code, const std::vector<std::string>& parts,
   try {
     action();
   } catch (const ImportError& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_EQ(static_cast<int>(error.code()), static_cast<int>(code)) << error.what();
     for (const std::string& part : parts)
       EXPECT_NE(std::string(error.what()).find(part), std::string::npos)
           << "missing: " << part << "\nin: " << error.what();
