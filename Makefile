@@ -20,7 +20,7 @@ test: setup ## build and run all tests
 	@scripts/build.sh $(PRESET) $(JOBS) all
 	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
 
-bench: setup ## build and run the benchmarks, optimised
+bench: setup ## build the benchmarks, optimised, and compare with Python's torch.fx
 	@scripts/build.sh release $(JOBS) bench
 
 docs: ## the reference of the public interface, in build/docs/html
