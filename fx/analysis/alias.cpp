@@ -90,12 +90,18 @@ class AliasBuilder {
     flags_[a] |= flags_[b];
   }
 
+  // The value of `node` may be `input` itself or a view of it.
+  void share(const Node& node, const Node& input) {
+    unite(node.id(), input.id());
+    views_.emplace_back(node.id(), input.id());
+  }
+
   static void for_each_input(const Node& node, auto&& fn) {
     for (const Argument& arg : node.args()) arg.for_each_node(fn);
     for (const KwArg& kwarg : node.kwargs()) kwarg.value.for_each_node(fn);
   }
   void share_with_all_inputs(const Node& node) {
-    for_each_input(node, [&](Node& input) { unite(node.id(), input.id()); });
+    for_each_input(node, [&](Node& input) { share(node, input); });
   }
   void write_all_inputs(const Node& node) {
     for_each_input(node, [&](Node& input) { writes_of_[node.id()].push_back(input.id()); });
@@ -152,7 +158,7 @@ class AliasBuilder {
       has_list |= argument.is_aggregate();
       argument.for_each_node([&](Node& input) {
         has_list |= lists_.contains(&input);
-        if (how.returned || call.returns_any) unite(node.id(), input.id());
+        if (how.returned || call.returns_any) share(node, input);
         if (written) writes_of_[node.id()].push_back(input.id());
       });
     };
@@ -214,7 +220,11 @@ class AliasBuilder {
     }
     out_.set_of_.resize(graph_.id_bound());
     for (Set id = 0; id < graph_.id_bound(); ++id) out_.set_of_[id] = dense[find(id)];
-    for (Set output : outputs_) flags[dense[find(output)]] |= AliasAnalysis::kOutput;
+    out_.reaches_output_.resize(graph_.id_bound());
+    for (Set output : outputs_) out_.reaches_output_[output] = true;
+    // In graph order, so that going back meets a value before what it is a view of.
+    for (auto view = views_.rbegin(); view != views_.rend(); ++view)
+      if (out_.reaches_output_[view->first]) out_.reaches_output_[view->second] = true;
     const Set inputs = dense[find(inputs_)];
     const Set unknown = dense[find(unknown_attribute_)];
     std::vector<Set> attributes;
@@ -254,6 +264,7 @@ class AliasBuilder {
   Set unknown_attribute_ = 0;
   std::vector<std::vector<Set>> writes_of_;  // by node id
   std::vector<Set> outputs_;
+  std::vector<std::pair<Set, Set>> views_;  // ids of a value and of what it may be a view of
   std::unordered_map<const void*, Set> storages_;
   std::unordered_set<const Node*> lists_;  // values that are lists or tuples
 };
@@ -269,6 +280,11 @@ bool AliasAnalysis::may_alias(const Node& a, const Node& b) const noexcept {
          (has(y, kInput) && has(x, kInput | kAttribute));
 }
 
+bool AliasAnalysis::writes_attribute(const Node& node) const noexcept {
+  const auto sets = writes(node);
+  return std::any_of(sets.begin(), sets.end(), [&](Set set) { return has(set, kAttribute); });
+}
+
 bool AliasAnalysis::writes_what_is_touched_by(const Node& writer, const Node& other) const {
   const auto written = writes(writer);
   if (written.empty()) return false;
@@ -278,9 +294,7 @@ bool AliasAnalysis::writes_what_is_touched_by(const Node& writer, const Node& ot
   for (Set set : writes(other))
     if (is_written_here(set)) return true;
   if (is_written_here(set_of(other))) return true;
-  if (reads_attributes_[other.id()] &&
-      std::any_of(written.begin(), written.end(), [&](Set set) { return has(set, kAttribute); }))
-    return true;
+  if (reads_attributes_[other.id()] && writes_attribute(writer)) return true;
   bool touched = false;
   auto check = [&](Node& input) { touched |= is_written_here(set_of(input)); };
   for (const Argument& arg : other.args()) arg.for_each_node(check);

@@ -41,8 +41,11 @@ class AliasAnalysis {
   bool is_external(const Node& value) const noexcept {
     return has(set_of(value), kInput | kAttribute);
   }
-  /// Whether the caller gets hold of the memory through the output.
-  bool escapes(const Node& value) const noexcept { return has(set_of(value), kOutput); }
+  /// Whether the value or a view made of it is returned, so that the caller may hold its memory.
+  /// Unlike the sets this has a direction: returning a view of x says nothing of other views of x.
+  bool reaches_output(const Node& value) const noexcept { return reaches_output_[value.id()]; }
+  /// Whether running `node` may write to an attribute.
+  bool writes_attribute(const Node& node) const noexcept;
   /// Whether anything is written at all.
   bool has_writes() const noexcept { return !writes_.empty(); }
   /// Whether inputs (attributes) may be written to.
@@ -56,7 +59,7 @@ class AliasAnalysis {
 
  private:
   friend class AliasBuilder;
-  enum Flag : std::uint8_t { kInput = 1, kAttribute = 2, kOutput = 4, kWritten = 8 };
+  enum Flag : std::uint8_t { kInput = 1, kAttribute = 2, kWritten = 4 };
   bool has(Set set, int flags) const noexcept { return (flags_[set] & flags) != 0; }
   bool writes_what_is_touched_by(const Node& writer, const Node& other) const;
 
@@ -65,6 +68,7 @@ class AliasAnalysis {
   std::vector<Set> writes_;                 // grouped by node
   std::vector<std::uint32_t> write_begin_;  // by node id, one more at the end
   std::vector<bool> reads_attributes_;      // by node id: call_module
+  std::vector<bool> reaches_output_;        // by node id
   bool writes_inputs_ = false;
   bool writes_attributes_ = false;
 };

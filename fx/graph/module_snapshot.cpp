@@ -1,4 +1,4 @@
-#include "fx/graph/snapshot.h"
+#include "fx/graph/module_snapshot.h"
 
 #include <algorithm>
 

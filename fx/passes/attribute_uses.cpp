@@ -1,0 +1,79 @@
+#include "fx/passes/attribute_uses.h"
+
+#include <typeinfo>
+
+namespace fx {
+namespace {
+
+int find(const std::unordered_map<const void*, int>& counts, const void* key) {
+  const auto found = counts.find(key);
+  return found == counts.end() ? 0 : found->second;
+}
+
+int find(const std::unordered_map<std::string, int>& counts, std::string_view key) {
+  const auto found = counts.find(std::string(key));
+  return found == counts.end() ? 0 : found->second;
+}
+
+// Calls fn for "a", "a.b" of "a.b.c" until it returns false.
+void for_each_parent(std::string_view path, auto&& fn) {
+  for (auto dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.', dot + 1))
+    if (!fn(path.substr(0, dot))) return;
+}
+
+}  // namespace
+
+AttributeUses::AttributeUses(const GraphModule& module) : module_(&module) {
+  for (const Node& node : module.graph().nodes()) add(node);
+}
+
+void AttributeUses::count(const Node& node, int change) {
+  if (node.op() != Opcode::kGetAttr && node.op() != Opcode::kCallModule) return;
+  const std::string& path = node.target().str();
+  exact_[path] += change;
+  at_or_below_[path] += change;
+  for_each_parent(path, [&](std::string_view parent) {
+    at_or_below_[std::string(parent)] += change;
+    return true;
+  });
+  if (const at::Tensor tensor = module_->find_tensor(path); tensor.defined())
+    tensors_[tensor.unsafeGetTensorImpl()] += change;
+  if (const auto called = module_->find_submodule(path)) {
+    modules_[called.get()] += change;
+    for (const at::Tensor& tensor : called->parameters())
+      tensors_[tensor.unsafeGetTensorImpl()] += change;
+    for (const at::Tensor& tensor : called->buffers())
+      tensors_[tensor.unsafeGetTensorImpl()] += change;
+  }
+}
+
+int AttributeUses::of_tensor(const at::Tensor& tensor) const {
+  return find(tensors_, tensor.unsafeGetTensorImpl());
+}
+
+int AttributeUses::of_module(const torch::nn::Module& module) const {
+  return find(modules_, &module);
+}
+
+int AttributeUses::at_or_below(std::string_view path) const { return find(at_or_below_, path); }
+
+bool AttributeUses::is_used(std::string_view path) const {
+  bool used = at_or_below(path) > 0;
+  for_each_parent(path, [&](std::string_view parent) {
+    used |= find(exact_, parent) > 0;
+    return !used;
+  });
+  return used;
+}
+
+bool is_own_attribute(const GraphModule& module, std::string_view path) {
+  bool own = true;
+  for_each_parent(path, [&](std::string_view parent_path) {
+    const auto parent = module.find_submodule(parent_path);
+    own = parent && typeid(*parent) == typeid(torch::nn::Module);
+    return own;
+  });
+  return own;
+}
+
+}  // namespace fx

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "fx/graph/graph_module.h"
+
+namespace fx {
+
+/// How often the nodes of a graph use the attributes of its module: by tensor and module identity,
+/// so that tied weights count together, and by path. Keep it up to date with add and remove.
+class AttributeUses {
+ public:
+  /// O(nodes + attributes of called modules).
+  explicit AttributeUses(const GraphModule& module);
+
+  void add(const Node& node) { count(node, 1); }
+  /// Before the node is erased or gets another target.
+  void remove(const Node& node) { count(node, -1); }
+
+  /// get_attr nodes that read the tensor, and call_module nodes whose module has it as a parameter
+  /// or buffer.
+  int of_tensor(const at::Tensor& tensor) const;
+  /// call_module nodes that call the module, by whatever path.
+  int of_module(const torch::nn::Module& module) const;
+  /// Whether a node refers to the path, to something below it, or to a module above it.
+  bool is_used(std::string_view path) const;
+  /// Nodes that refer to the path or to something below it.
+  int at_or_below(std::string_view path) const;
+
+ private:
+  void count(const Node& node, int change);
+
+  const GraphModule* module_;
+  std::unordered_map<const void*, int> tensors_;
+  std::unordered_map<const void*, int> modules_;
+  std::unordered_map<std::string, int> exact_;
+  std::unordered_map<std::string, int> at_or_below_;
+};
+
+/// Whether an attribute at `path` belongs to `module` alone: all its parents are plain containers.
+/// Modules with behaviour may be shared with the model that the graph was captured from, so what is
+/// below them must not be replaced.
+bool is_own_attribute(const GraphModule& module, std::string_view path);
+
+}  // namespace fx

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "fx/graph/graph_module.h"
+#include "fx/passes/rng_guard.h"
+
+namespace fx {
+
+class AliasAnalysis;
+
+/// While it lives, running the graph of a module leaves no trace: attributes that the graph may
+/// write to (running statistics, buffers, also those of called modules) stand on copies of their
+/// memory, written inputs are copied, and the random generators are put back at the end.
+///
+/// Not for concurrent runs of the same module: its tensors point elsewhere meanwhile.
+class Isolation {
+ public:
+  /// Replaces the tensors of `inputs`, nested ones too, by clones if the graph may write to inputs.
+  /// O(nodes), plus the memory that may be written.
+  Isolation(GraphModule& module, Values& inputs);
+  ~Isolation();
+  Isolation(const Isolation&) = delete;
+  Isolation& operator=(const Isolation&) = delete;
+
+ private:
+  void copy_attributes(GraphModule& module, const AliasAnalysis& aliases);
+
+  std::vector<std::pair<at::Tensor, at::Tensor>> originals_;  // attribute, its own memory
+  std::optional<RngGuard> generators_;
+};
+
+/// Clones of all tensors in `value`, in the same structure.
+Value clone_tensors(const Value& value);
+
+}  // namespace fx

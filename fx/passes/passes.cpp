@@ -1,0 +1,91 @@
+// The table of all passes, sorted by name: what parse_pipeline, the command line and the docs know.
+
+#include <algorithm>
+#include <iterator>
+
+#include "fx/base/error.h"
+#include "fx/passes/constant_fold.h"
+#include "fx/passes/cse.h"
+#include "fx/passes/dce.h"
+#include "fx/passes/fuse_conv_bn.h"
+#include "fx/passes/pass.h"
+#include "fx/passes/remove_noops.h"
+#include "fx/passes/shape_prop.h"
+
+namespace fx {
+namespace {
+
+using Kind = PassOptionInfo::Kind;
+
+constexpr PassOptionInfo kConstantFoldOptions[] = {
+    {"max_bytes", Kind::kInt, "67108864", "largest tensor to make, in bytes"},
+    {"fold_trainable", Kind::kBool, "false", "fold parameters with gradients in training mode too"},
+    {"fold_outputs", Kind::kBool, "false", "fold returned values, which callers must not write to"},
+    {"remove_unused_attributes", Kind::kBool, "false", "delete attributes that nothing reads now"},
+};
+constexpr PassOptionInfo kCseOptions[] = {
+    {"share_outputs", Kind::kBool, "false",
+     "merge returned values, which callers must not write to"},
+};
+constexpr PassOptionInfo kDceOptions[] = {
+    {"impure_random", Kind::kBool, "true", "keep unused nodes that draw random numbers"},
+};
+constexpr PassOptionInfo kFuseConvBnOptions[] = {
+    {"assume_linear_2d", Kind::kBool, "false", "take inputs of linear layers as [N, C]"},
+};
+constexpr PassOptionInfo kRemoveDropoutOptions[] = {
+    {"even_in_training", Kind::kBool, "false", "remove active dropout, which changes results"},
+};
+constexpr PassOptionInfo kRemoveNoopsOptions[] = {
+    {"static_shapes", Kind::kBool, "false", "take the shapes of shape_prop as those of every run"},
+};
+
+constexpr PassInfo kPasses[] = {
+    {"constant_fold", "evaluate what depends on attributes and literals alone",
+     kConstantFoldOptions,
+     [](GraphModule& module, const PassOptions& options) {
+       return constant_fold(
+           module, {.max_bytes = options.get_int("max_bytes"),
+                    .fold_trainable = options.get_bool("fold_trainable"),
+                    .fold_outputs = options.get_bool("fold_outputs"),
+                    .remove_unused_attributes = options.get_bool("remove_unused_attributes")});
+     }},
+    {"cse", "compute common subexpressions once", kCseOptions,
+     [](GraphModule& module, const PassOptions& options) {
+       return cse(module, {.share_outputs = options.get_bool("share_outputs")});
+     }},
+    {"dce", "remove unused nodes without effects", kDceOptions,
+     [](GraphModule& module, const PassOptions& options) {
+       return dce(module, {.impure_random = options.get_bool("impure_random")});
+     }},
+    {"fuse_conv_bn", "merge batch normalisation into the convolution or linear layer before it",
+     kFuseConvBnOptions,
+     [](GraphModule& module, const PassOptions& options) {
+       return fuse_conv_bn(module, {.assume_linear_2d = options.get_bool("assume_linear_2d")});
+     }},
+    {"remove_dropout", "remove dropout that does nothing", kRemoveDropoutOptions,
+     [](GraphModule& module, const PassOptions& options) {
+       return remove_dropout(module, {.even_in_training = options.get_bool("even_in_training")});
+     }},
+    {"remove_noops", "remove nodes that return their input as it is", kRemoveNoopsOptions,
+     [](GraphModule& module, const PassOptions& options) {
+       return remove_noops(module, {.static_shapes = options.get_bool("static_shapes")});
+     }},
+    {"shape_prop",
+     "record dtypes and shapes by running on example inputs",
+     {},
+     [](GraphModule& module, const PassOptions& options) {
+       if (!options.example_inputs())
+         throw PassError(ErrorCode::kBadPassOption,
+                         "the pass 'shape_prop' needs example inputs to run the module on");
+       return shape_prop(module, *options.example_inputs());
+     }},
+};
+static_assert(std::is_sorted(std::begin(kPasses), std::end(kPasses),
+                             [](const PassInfo& a, const PassInfo& b) { return a.name < b.name; }));
+
+}  // namespace
+
+std::span<const PassInfo> all_passes() { return kPasses; }
+
+}  // namespace fx

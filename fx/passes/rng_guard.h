@@ -1,0 +1,25 @@
+#pragma once
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+#include <utility>
+#include <vector>
+
+namespace fx {
+
+/// Puts the default random generators of the CPU and of `devices` back to where they were when the
+/// guard was made.
+class RngGuard {
+ public:
+  explicit RngGuard(const std::vector<c10::Device>& devices = {});
+  ~RngGuard();
+  RngGuard(const RngGuard&) = delete;
+  RngGuard& operator=(const RngGuard&) = delete;
+
+ private:
+  std::vector<std::pair<at::Generator, at::Tensor>> states_;
+};
+
+}  // namespace fx

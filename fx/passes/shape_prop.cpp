@@ -1,0 +1,52 @@
+#include "fx/passes/shape_prop.h"
+
+#include <exception>
+
+#include "fx/base/error.h"
+#include "fx/graph/tensor_meta.h"
+#include "fx/passes/isolation.h"
+
+namespace fx {
+namespace {
+
+std::string type_of(const Value& value) {
+  if (value.isTensor()) return "Tensor";
+  const std::string text = describe(value);
+  return text.substr(0, text.find(' '));
+}
+
+}  // namespace
+
+void ShapeProp::record_value(Node& node, const Value& value) {
+  set_tensor_meta(node, NestedTensorMeta(value));
+  node.meta().set("type", std::any(type_of(value)));
+}
+
+Value ShapeProp::propagate(Values inputs) {
+  const Isolation isolation(target_, inputs);
+  try {
+    // A result that is a buffer must not change when the buffer gets its own memory back.
+    return clone_tensors(run(std::move(inputs)));
+  } catch (const Error& error) {
+    std::throw_with_nested(RunError(error.code(), "ShapeProp error for: " + error.text()));
+  }
+}
+
+PassResult shape_prop(GraphModule& module, const Values& example_inputs) {
+  std::vector<std::optional<TensorMeta>> before;
+  for (const Node& node : module.graph().nodes()) {
+    const TensorMeta* meta = tensor_meta(node);
+    before.push_back(meta ? std::optional(*meta) : std::nullopt);
+  }
+  ShapeProp(module).propagate(example_inputs);
+  PassResult result;
+  std::size_t index = 0;
+  for (const Node& node : module.graph().nodes()) {
+    const TensorMeta* meta = tensor_meta(node);
+    result.rewrites += meta && (!before[index] || !(*before[index] == *meta));
+    ++index;
+  }
+  return result;
+}
+
+}  // namespace fx
