@@ -69,8 +69,8 @@ TEST(JsonErrors, Depth) {
                     nested(99));
   expect_text_error(ErrorCode::kBadSchema, {"the top level: an array found"}, nested(100));
   expect_text_error(ErrorCode::kBadJson, {"nested more than 100 deep"}, nested(101));
-  expect_text_error(ErrorCode::kBadJson, {"nested more than 100 deep"},
-                    std::string(1'000'000, '['));
+  expect_text_error(ErrorCode::kBadJson, {"nested more than 100 deep"}, nested(1'000'000));
+  expect_text_error(ErrorCode::kBadJson, {"not valid JSON"}, std::string(1'000'000, '['));
 }
 
 TEST(SchemaErrors, TopLevel) {
