@@ -43,23 +43,6 @@ void for_each_tensor(const Value& value, auto&& fn) {
 
 }  // namespace
 
-Value clone_tensors(const Value& value) {
-  if (value.isTensor()) return value.toTensor().defined() ? value.toTensor().clone() : value;
-  if (!is_sequence(value)) return value;
-  if (value.isTensorList()) {
-    c10::List<at::Tensor> list;
-    for (const at::Tensor& tensor : value.toTensorVector()) list.push_back(tensor.clone());
-    return list;
-  }
-  if (!value.isTuple() && !value.isList()) return value;
-  Values items;
-  for (const Value& item : elements(value)) items.push_back(clone_tensors(item));
-  if (value.isTuple()) return c10::ivalue::Tuple::create(std::move(items));
-  c10::List<Value> list(value.toList().elementType());
-  for (Value& item : items) list.push_back(std::move(item));
-  return list;
-}
-
 Isolation::Isolation(GraphModule& module, Values& inputs) {
   const AliasAnalysis aliases(module.graph());
   if (aliases.writes_inputs())

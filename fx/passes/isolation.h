@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fx/graph/graph_module.h"
+#include "fx/interpret/value_map.h"
 #include "fx/passes/rng_guard.h"
 
 namespace fx {
@@ -33,8 +34,5 @@ class Isolation {
   std::vector<std::pair<at::Tensor, at::Tensor>> originals_;  // attribute, its own memory
   std::optional<RngGuard> generators_;
 };
-
-/// Clones of all tensors in `value`, in the same structure.
-Value clone_tensors(const Value& value);
 
 }  // namespace fx
