@@ -51,9 +51,9 @@ void print_counts(const fx::Graph& before, const fx::Graph& after) {
   auto a = count_operators(before);
   auto b = count_operators(after);
   for (const auto& [name, count] : b) a.try_emplace(name, 0);
-  std::printf("  %-24s %7s %7s\n", "operator", "before", "after");
+  std::printf("  %-28s %7s %7s\n", "operator", "before", "after");
   for (const auto& [name, count] : a)
-    std::printf("  %-24s %7d %7d%s\n", name.c_str(), count, b[name],
+    std::printf("  %-28s %7d %7d%s\n", name.c_str(), count, b[name],
                 b[name] == count ? "" : (b[name] < count ? "   gone or fewer" : "   more"));
 }
 
@@ -133,7 +133,7 @@ bool capture_resnet() {
 
   std::printf("\noperators that make_fx saw:\n");
   for (const auto& [name, count] : count_operators(by_dispatcher->graph()))
-    std::printf("  %-24s %4d\n", name.c_str(), count);
+    std::printf("  %-28s %4d\n", name.c_str(), count);
   return same;
 }
 

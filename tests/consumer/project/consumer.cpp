@@ -1,17 +1,29 @@
-// The smallest user of an installed fxcpp: builds a graph, checks it, prints it, and calls LibTorch beside it.
-#include <ATen/ATen.h>
-#include <fx/graph/graph.h>
+// A user of an installed fxcpp: captures a net of its own, rewrites it, runs it.
+#include <fx/fx.h>
 
 #include <iostream>
 
-int main() {
-  fx::Graph graph;
-  fx::Node& x = graph.placeholder("x");
-  fx::Node& y = graph.call_function("aten::relu", {&x});
-  graph.output(&y);
-  graph.lint();
-  std::cout << graph;
+namespace nn = fx::nn;
 
-  at::Tensor result = at::relu(at::tensor({-1.0F, 2.0F}));
-  return graph.size() == 3 && result.sum().item<double>() == 2.0 ? 0 : 1;
+struct Net : torch::nn::Module {
+  nn::Linear fc = register_module("fc", nn::Linear(4, 2));
+  auto forward(auto x) { return relu(fc(x)); }
+};
+
+int main() {
+  auto net = std::make_shared<Net>();
+  auto gm = fx::symbolic_trace(net);
+  for (fx::Node& n : gm->graph().nodes())
+    if (n.calls("torch.relu")) n.set_target("torch.sigmoid");
+  gm->graph().lint({.strict = true});
+  gm->recompile();
+  fx::PassManager("cse,dce").run(*gm);
+  std::cout << gm->graph();
+
+  torch::NoGradGuard no_grad;
+  const at::Tensor x = torch::randn({3, 4});
+  const at::Tensor expected = torch::sigmoid(net->fc(x));
+  const bool same = torch::equal((*gm)(x).toTensor(), expected) &&
+                    torch::equal(fx::Interpreter(*gm).run({x}).toTensor(), expected);
+  return same && gm->graph().size() == 4 ? 0 : 1;
 }
