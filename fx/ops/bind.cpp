@@ -1,4 +1,5 @@
 #include <ATen/ATen.h>
+#include <ATen/ScalarOps.h>
 
 #include "fx/base/error.h"
 #include "fx/base/text.h"
@@ -20,13 +21,7 @@ bool is_scalar_tensor(const Value& value) {
 
 // 0-dim CPU tensor with the "wrapped number" promotion rules, what Python's argument parser makes.
 at::Tensor wrapped_number(const Value& value) {
-  at::Tensor tensor = at::scalar_tensor(
-      value.toScalar(), at::TensorOptions().dtype(value.isBool()            ? at::kBool
-                                                  : value.isInt()           ? at::kLong
-                                                  : value.isComplexDouble() ? at::kComplexDouble
-                                                                            : at::kDouble));
-  tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
-  return tensor;
+  return at::native::wrapped_scalar_tensor(value.toScalar());
 }
 
 template <typename T, typename Test, typename Get>
@@ -181,11 +176,17 @@ bool is_keyword_of(const ArgRule& rule, std::string_view key) {
   return key == rule.name || (rule.name == "self" && key == "input");
 }
 
-std::string bind(const Overload& overload, Values& args, KwValues& kwargs, torch::jit::Stack& stack,
-                 bool numbers_as_tensors) {
+namespace {
+
+// bind() and try_bind() in one: `fail` is given a function that says why, and gives the result.
+template <typename Result, typename Fail>
+Result bind_or(const Overload& overload, Values& args, KwValues& kwargs, torch::jit::Stack& stack,
+               bool numbers_as_tensors, Result success, Fail&& fail) {
   if (args.size() > overload.num_positional)
-    return "takes " + std::to_string(overload.num_positional) + " positional arguments, found " +
-           std::to_string(args.size());
+    return fail([&] {
+      return "takes " + std::to_string(overload.num_positional) + " positional arguments, found " +
+             std::to_string(args.size());
+    });
   stack.resize(overload.rules.size());
   std::size_t used_kwargs = 0;
   for (std::size_t i = 0; i < overload.rules.size(); ++i) {
@@ -194,34 +195,49 @@ std::string bind(const Overload& overload, Values& args, KwValues& kwargs, torch
     if (i < args.size()) value = &args[i];
     for (const KwValue& kwarg : kwargs) {
       if (!is_keyword_of(rule, kwarg.key.str())) continue;
-      if (value) return "got multiple values for argument '" + rule.name + "'";
+      if (value)
+        return fail([&] { return "got multiple values for argument '" + rule.name + "'"; });
       value = &kwarg.value;
       ++used_kwargs;
     }
     if (!value) {
-      if (rule.has_default)
-        stack[i] = rule.default_value;
-      else
-        return "misses argument '" + rule.name + "'";
+      if (!rule.has_default) return fail([&] { return "misses argument '" + rule.name + "'"; });
+      stack[i] = rule.default_value;
     } else if (!convert_argument(rule, *value, stack[i], numbers_as_tensors)) {
-      return misfit(rule, i, *value);
+      return fail([&] { return misfit(rule, i, *value); });
     }
   }
-  if (used_kwargs == kwargs.size()) return {};
-  for (const KwValue& kwarg : kwargs) {
-    bool known = false;
-    for (const ArgRule& rule : overload.rules) known |= is_keyword_of(rule, kwarg.key.str());
-    if (!known) return "has no argument '" + kwarg.key.str() + "'";
-  }
-  return "got a keyword twice";
+  if (used_kwargs == kwargs.size()) return success;
+  return fail([&]() -> std::string {
+    for (const KwValue& kwarg : kwargs) {
+      bool known = false;
+      for (const ArgRule& rule : overload.rules) known |= is_keyword_of(rule, kwarg.key.str());
+      if (!known) return "has no argument '" + kwarg.key.str() + "'";
+    }
+    return "got a keyword twice";
+  });
+}
+
+}  // namespace
+
+std::string bind(const Overload& overload, Values& args, KwValues& kwargs, torch::jit::Stack& stack,
+                 bool numbers_as_tensors) {
+  return bind_or(overload, args, kwargs, stack, numbers_as_tensors, std::string(),
+                 [](auto&& reason) -> std::string { return reason(); });
+}
+
+bool try_bind(const Overload& overload, Values& args, KwValues& kwargs, torch::jit::Stack& stack,
+              bool numbers_as_tensors) {
+  return bind_or(overload, args, kwargs, stack, numbers_as_tensors, true,
+                 [](auto&&) { return false; });
 }
 
 const Overload& select_and_bind(const OpInfo& info, std::string_view name, Values& args,
                                 KwValues& kwargs, torch::jit::Stack& stack) {
-  // Exact types first; only then numbers for tensors and tensors for numbers.
-  for (bool lenient : {false, true})
+  // Exact types first, with few exceptions; only then numbers for tensors and tensors for numbers.
+  for (bool lenient : {info.numbers_as_tensors, true})
     for (const Overload& overload : info.overloads)
-      if (bind(overload, args, kwargs, stack, lenient).empty()) return overload;
+      if (try_bind(overload, args, kwargs, stack, lenient)) return overload;
   std::string text = "no overload of " + std::string(name) + " takes (";
   for (std::size_t i = 0; i < args.size(); ++i) text += (i ? ", " : "") + describe(args[i]);
   for (const KwValue& kwarg : kwargs)

@@ -26,7 +26,7 @@ std::mutex implementations_mutex;
 Value call_overloads(const OpInfo& info, std::string_view name, Values& args, KwValues& kwargs) {
   torch::jit::Stack stack;
   const Overload* overload = &info.overloads.front();
-  if (info.overloads.size() > 1 || !bind(*overload, args, kwargs, stack).empty())
+  if (info.overloads.size() > 1 || !try_bind(*overload, args, kwargs, stack))
     overload = &select_and_bind(info, name, args, kwargs, stack);
   overload->handle.callBoxed(stack);
   return pack_results(stack, overload->handle.schema().returns().size());

@@ -20,6 +20,10 @@ namespace fx {
 std::string bind(const Overload& overload, Values& args, KwValues& kwargs, torch::jit::Stack& stack,
                  bool numbers_as_tensors = false);
 
+/// The same without the reason, for trying one overload after the other.
+bool try_bind(const Overload& overload, Values& args, KwValues& kwargs, torch::jit::Stack& stack,
+              bool numbers_as_tensors = false);
+
 /// Converts one value to what `rule` takes, as bind() does. `out` is unspecified on false.
 /// @returns whether the value fits.
 bool convert_argument(const ArgRule& rule, const Value& value, Value& out,

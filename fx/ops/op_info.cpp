@@ -3,6 +3,8 @@
 #include <ATen/core/enum_tag.h>
 #include <torch/csrc/jit/runtime/operator.h>
 
+#include <algorithm>
+#include <iterator>
 #include <mutex>
 #include <unordered_map>
 
@@ -83,6 +85,12 @@ void add_all_overloads(std::vector<Overload>& out, const std::string& qualified)
       out.push_back(overload_of(*handle));
 }
 
+// Python's list (should_allow_numbers_as_tensors) without the copies.
+constexpr std::string_view kNumbersAsTensors[] = {
+    "add",      "add_",      "div",       "div_",    "divide",    "divide_",     "floor_divide",
+    "floor_divide_", "mul",  "mul_",      "multiply", "multiply_", "sub",        "sub_",
+    "subtract", "subtract_", "true_divide", "true_divide_"};
+
 OpInfo resolve(const Function& function) {
   OpInfo info;
   if (function.kind() == FunctionKind::kOperator) {
@@ -97,6 +105,10 @@ OpInfo resolve(const Function& function) {
   } else if (function.kind() == FunctionKind::kTorch) {
     add_all_overloads(info.overloads, operator_name_of_torch_function(function));
   }
+  info.numbers_as_tensors =
+      info.overloads.size() > 1 &&
+      std::find(std::begin(kNumbersAsTensors), std::end(kNumbersAsTensors), function.base_name()) !=
+          std::end(kNumbersAsTensors);
   return info;
 }
 
@@ -136,7 +148,13 @@ const OpInfo& OpInfo::of(const Function& function) {
 }
 
 const OpInfo& OpInfo::of_method(std::string_view name) {
-  return of(*Function::get("torch." + std::string(name)));
+  // Keys are parts of function names, which live for ever.
+  thread_local std::unordered_map<std::string_view, const OpInfo*> known;
+  if (auto found = known.find(name); found != known.end()) return *found->second;
+  const Function* function = Function::get("torch." + std::string(name));
+  const OpInfo& info = of(*function);
+  if (!info.overloads.empty()) known.emplace(function->base_name(), &info);
+  return info;
 }
 
 }  // namespace fx

@@ -55,6 +55,9 @@ struct Overload {
 /// What the dispatcher knows of a function: its candidate overloads, resolved once and immortal.
 struct OpInfo {
   std::vector<Overload> overloads;
+  /// Numbers stand for tensors before any other overload is tried: torch.add(x, 1) means add.Tensor,
+  /// not add.Scalar, as Python's argument parser has it for basic arithmetic.
+  bool numbers_as_tensors = false;
 
   /// The overloads that `function` can mean: one for "aten::add.Tensor"; for "aten::sum" the default
   /// overload, or all overloads if there is none; for "torch.add" all overloads of the operator, in the

@@ -1,5 +1,7 @@
 #include "fx/plan/operator_call.h"
 
+#include <c10/core/InferenceMode.h>
+
 namespace fx {
 namespace {
 
@@ -69,8 +71,11 @@ std::vector<OperatorCall> plan_operator_calls(const OpInfo& info, const std::vec
                                               const std::vector<std::pair<Symbol, Operand>>& kwargs,
                                               bool one_device) {
   std::vector<OperatorCall> calls;
+  const bool lenient = info.overloads.size() == 1 || info.numbers_as_tensors;
+  // A number that becomes a tensor is kept, and may be saved for a backward pass.
+  c10::InferenceMode no_inference(false);
   for (const Overload& overload : info.overloads) {
-    auto call = bind_operands(overload, args, kwargs, /*lenient=*/info.overloads.size() == 1);
+    auto call = bind_operands(overload, args, kwargs, lenient);
     if (!call) continue;
     std::size_t tensors = 0;
     for (const OperatorCall::Patch& patch : call->patches) {

@@ -109,12 +109,14 @@ TEST(Plan, overloads_that_cannot_fit_are_ruled_out) {
   };
   using Names = std::vector<std::string>;
   EXPECT_EQ(overloads("torch.neg", {x}), (Names{"aten::neg"}));
-  EXPECT_EQ(overloads("operator.add", {x, 1.5}), (Names{"aten::add.Scalar"}));
+  // Numbers are tensors first in arithmetic, as in Python.
+  EXPECT_EQ(overloads("operator.add", {x, 1.5}), (Names{"aten::add.Tensor", "aten::add.Scalar"}));
+  EXPECT_EQ(overloads("torch.lt", {x, 1.5}), (Names{"aten::lt.Scalar"}));
   EXPECT_EQ(overloads("operator.add", {x, y}), (Names{"aten::add.Tensor"}));
   EXPECT_EQ(overloads("aten::sum", {x}), (Names{"aten::sum"}));
   EXPECT_EQ(overloads("torch.sum", {x, Argument::list({0})}), (Names{"aten::sum.dim_IntList"}));
-  // Numbers on the left are the built-in's own matter.
-  EXPECT_EQ(overloads("operator.sub", {1, x}), Names{});
+  EXPECT_EQ(overloads("operator.sub", {1, x}), (Names{"aten::sub.Tensor"}));
+  // What two numbers make is the built-in's own matter.
   EXPECT_EQ(overloads("operator.add", {1, 2}), Names{});
 }
 
