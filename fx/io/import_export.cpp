@@ -129,6 +129,9 @@ std::shared_ptr<GraphModule> load(const std::string& path, const LoadOptions& op
   module->set_input_guards(io::input_guards(*module, ranges));
   module->meta().set("range_constraints", ranges);
   module->meta().set("warnings", program.warnings);
+  // Train or eval is decided in the operators' arguments; the flag only tells passes whether folding
+  // weights is welcome.
+  module->eval();
   return module;
 }
 
