@@ -1,5 +1,11 @@
 #include "fx/graph/namespace.h"
 
+#include <map>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+
 #include "tests/graph/graphs.h"
 
 namespace fx {
@@ -147,6 +153,57 @@ TEST(Names, long_digits_are_text) {
   EXPECT_EQ(graph.placeholder(longest).name(), "a_1000000000000000000");
   EXPECT_EQ(graph.placeholder(longer).name(), longer);
   EXPECT_EQ(graph.placeholder(longer).name(), longer + "_1");
+}
+
+// torch.fx's _Namespace.create_name, word for word: a dict of counts and a set of used names.
+class PlainNamespace {
+ public:
+  std::string create(const std::string& candidate) {
+    std::string base = candidate;
+    std::optional<std::uint64_t> number;
+    const std::size_t bar = candidate.find_last_not_of("0123456789");
+    if (bar != std::string::npos && bar > 0 && bar + 1 < candidate.size() &&
+        candidate[bar] == '_') {
+      base = candidate.substr(0, bar);
+      number = std::stoull(candidate.substr(bar + 1));
+    }
+    std::string name = candidate;
+    std::uint64_t n = number.value_or(0);
+    if (!number || used_.contains(candidate)) {
+      n = counts_[base];
+      if (is_reserved_name(candidate)) name = base + "_" + std::to_string(++n);
+    }
+    while (used_.contains(name)) name = base + "_" + std::to_string(++n);
+    used_.insert(name);
+    counts_[base] = n;
+    return name;
+  }
+  bool used(const std::string& name) const { return used_.contains(name); }
+
+ private:
+  std::set<std::string> used_;
+  std::map<std::string, std::uint64_t> counts_;
+};
+
+TEST(Names, G_007_G_013_as_a_dict_of_counts_and_a_set_would) {
+  const std::vector<std::string> bases = {"a", "b", "for", "a_1", "a_2", "b_3_1", "x_"};
+  const std::vector<std::uint64_t> ranges = {4, 40, 400, 1'000'000'000'000};
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    std::mt19937_64 random(seed);
+    Namespace names;
+    PlainNamespace plain;
+    for (int i = 0; i < 150; ++i) {
+      std::string candidate = bases[random() % bases.size()];
+      if (random() % 2) candidate += "_";
+      if (random() % 4 == 0) candidate += "0";
+      if (random() % 2) candidate += std::to_string(random() % ranges[seed % ranges.size()]);
+      const detail::NameEntry* made = names.create(candidate);
+      ASSERT_EQ(made->text, plain.create(candidate)) << candidate << ", seed " << seed;
+      ASSERT_EQ(names.find(made->text), made) << made->text;
+      const detail::NameEntry* found = names.find(candidate + "1");
+      ASSERT_EQ(found && found->used, plain.used(candidate + "1")) << candidate << "1";
+    }
+  }
 }
 
 }  // namespace
