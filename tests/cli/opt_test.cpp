@@ -1,0 +1,120 @@
+// `fxcpp opt`, `fxcpp passes`, and pipelines in `check` and `graph`.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fx/passes/pass.h"
+#include "tests/cli/tool.h"
+#include "tools/fxcpp/line_diff.h"
+
+namespace fx::cli_test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(Opt, FusingBatchNormsIsCountedAndVerified) {
+  const ToolResult result =
+      run_tool({"opt", digits(), "--passes", "fuse_conv_bn,dce", "--format", "json"});
+  ASSERT_EQ(result.status, 0) << result.out << result.err;
+  const Json json = result.json();
+  EXPECT_EQ(json.at("changed"), true);
+  EXPECT_EQ(json.at("passes").at(0).at("name"), "fuse_conv_bn");
+  EXPECT_EQ(json.at("passes").at(0).at("rewrites"), 3);
+  bool found = false;
+  for (const Json& row : json.at("operators")) {
+    if (row.at("name") != "aten::batch_norm") continue;
+    found = true;
+    EXPECT_EQ(row.at("before"), 3);
+    EXPECT_EQ(row.at("after"), 0);
+    EXPECT_EQ(row.at("delta"), -3);
+  }
+  EXPECT_TRUE(found);
+  EXPECT_LT(json.at("nodes_after"), json.at("nodes_before"));
+  EXPECT_EQ(json.at("verification").at("verdict"), "pass");
+  EXPECT_EQ(json.at("verification").at("outputs").at(0).at("name"), "linear");
+}
+
+TEST(Opt, PrintChangedShowsTheLinesOfEachPass) {
+  const ToolResult result =
+      run_tool({"opt", digits(), "--passes", "fuse_conv_bn,dce", "--print-changed"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("after fuse_conv_bn\n"));
+  EXPECT_THAT(result.out, testing::ContainsRegex("\n-.*batch_norm"));
+  EXPECT_THAT(result.out, HasSubstr("PASS: 1 output agrees before and after"));
+}
+
+TEST(Opt, AVerificationThatFailsHasStatus1AndWritesNothing) {
+  // Folded batch norms round differently: no tolerance at all lets that fail.
+  const TemporaryFolder folder;
+  const ToolResult result =
+      run_tool({"opt", digits(), "--passes", "fuse_conv_bn", "--rtol", "0", "--atol", "0", "-i",
+                "x=@" + source("models/digits_test_x.npy"), "-o", folder.file("m.fx")});
+  EXPECT_EQ(result.status, 1) << result.out;
+  EXPECT_THAT(result.out, HasSubstr("FAIL: the passes changed the outputs"));
+  EXPECT_THAT(result.out, HasSubstr("linear: element ["));
+  EXPECT_TRUE(folder.names().empty());
+}
+
+TEST(Opt, TheGraphIsWrittenInTheFormatOfTheName) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("m.fx");
+  const ToolResult result =
+      run_tool({"opt", digits(), "--passes", "fuse_conv_bn,dce", "-o", path, "--no-verify"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("weights stay in the model's file"));
+  EXPECT_THAT(result.err, Not(HasSubstr("generated"))) << "nothing is run, so nothing is needed";
+  EXPECT_THAT(read_file(path), Not(HasSubstr("batch_norm")));
+  EXPECT_EQ(read_file(path),
+            run_tool({"graph", digits(), "--after", "fuse_conv_bn,dce", "--format", "fx"}).out);
+}
+
+TEST(Opt, StructuredModelsTakeShapePropagation) {
+  for (const char* name : {"dict_io", "keyword_inputs", "namedtuple_io"}) {
+    const ToolResult result = run_tool({"opt", zoo(name), "--passes", "shape_prop,dce"});
+    EXPECT_EQ(result.status, 0) << name << result.err;
+  }
+}
+
+TEST(Check, PassesAreCheckedNodeByNode) {
+  const std::string input = "x=@" + source("models/digits_test_x.npy");
+  const ToolResult close =
+      run_tool({"check", digits(), "--passes", "fuse_conv_bn", "-i", input, "--rtol", "1e-4"});
+  EXPECT_EQ(close.status, 0) << close.out;
+  const ToolResult exact =
+      run_tool({"check", digits(), "--passes", "fuse_conv_bn", "-i", input, "--rtol", "0", "--atol",
+                "0", "--all-nodes", "--format", "json"});
+  EXPECT_EQ(exact.status, 1) << exact.out;
+  const Json json = exact.json();
+  EXPECT_EQ(json.at("verdict"), "fail");
+  EXPECT_GT(json.at("departing_nodes"), 0);
+  // The first value that a folded batch norm changes is that of the first convolution.
+  EXPECT_EQ(json.at("first_departing_node"), "conv2d");
+}
+
+TEST(Passes, TheTableIsThatOfTheLibrary) {
+  const Json json = run_tool({"passes", "--format", "json"}).json();
+  ASSERT_EQ(json.at("passes").size(), all_passes().size());
+  for (std::size_t i = 0; i < all_passes().size(); ++i) {
+    EXPECT_EQ(json.at("passes").at(i).at("name"), all_passes()[i].name);
+    EXPECT_EQ(json.at("passes").at(i).at("options").size(), all_passes()[i].options.size());
+  }
+  EXPECT_THAT(run_tool({"passes", "constant_fold"}).out, HasSubstr("max_bytes"));
+}
+
+TEST(LineDiff, ShowsWhatWentAndWhatCame) {
+  auto text = [](const std::string& before, const std::string& after) {
+    std::string out;
+    for (const cli::DiffLine& line : cli::diff_lines(before, after))
+      out += line.mark + line.text + "\n";
+    return out;
+  };
+  EXPECT_EQ(text("a\nb\nc\n", "a\nb\nc\n"), "");
+  EXPECT_EQ(text("a\nb\nc\n", "a\nx\nc\n"), " a\n-b\n+x\n c\n");
+  EXPECT_EQ(text("", "a\n"), "+a\n");
+  EXPECT_EQ(text("a\nb\nc\nd\ne\nf\n", "b\nc\nd\ne\n"), "-a\n b\n@...\n e\n-f\n");
+  EXPECT_EQ(text("a\nb\nc\n", "b\nc\na\n"), "-a\n b\n c\n+a\n");
+}
+
+}  // namespace
+}  // namespace fx::cli_test

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/fxcpp/model.h"
+
+namespace fx::cli {
+
+/// The forms in which a graph can be written: "text", "table", "fx", "cpp", "python", "dot",
+/// "json".
+std::vector<std::string> graph_formats();
+/// The form that a file's name asks for, or empty.
+std::string graph_format_of_file(std::string_view path);
+/// ".fx, .py, ...", for messages.
+std::string graph_extensions();
+
+/// The graph of the model in that form.
+std::string graph_as(std::string_view format, const Model& model);
+
+}  // namespace fx::cli
