@@ -4,7 +4,7 @@
 #   scripts/setup.sh [build] [lint] [fuzz] [docs] [libtorch] [python-ref]
 #
 #   build       Debian packages: compiler, CMake, libraries
-#   lint        Debian packages: clang-format, clang-tidy
+#   lint        Debian packages: clang, clang-format, clang-tidy
 #   fuzz        Debian packages: clang with libFuzzer
 #   docs        Debian packages: Doxygen
 #   libtorch    LibTorch, unless one is found: the torch wheel and the two CUDA runtime wheels that its libraries
@@ -21,7 +21,7 @@ torch_version=${FXCPP_TORCH_VERSION:-2.15.0}
 
 packages_build=(ccache cmake g++ git graphviz libbenchmark-dev libcli11-dev libgmock-dev libgtest-dev make mold
   libsimdjson-dev ninja-build nlohmann-json3-dev python3 python3-venv)
-packages_lint=(clang-format-19 clang-tidy-19)
+packages_lint=(clang-19 clang-format-19 clang-tidy-19)
 packages_fuzz=(clang-19 libclang-rt-19-dev)
 packages_docs=(doxygen)
 

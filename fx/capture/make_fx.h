@@ -58,7 +58,7 @@ TraceArg call_with_tensors(Fn& fn, std::vector<at::Tensor>& inputs) {
                      "the program does not take " + std::to_string(inputs.size()) + " tensors");
   } else {
     if (N != inputs.size()) return call_with_tensors<Fn, N + 1>(fn, inputs);
-    if constexpr (InvocableWith<Fn&, at::Tensor, std::make_index_sequence<N>>::value) {
+    if constexpr (InvocableWith<Fn&, at::Tensor, std::make_index_sequence<N>>::kValue) {
       return [&]<std::size_t... I>(std::index_sequence<I...>) {
         return invoke_traced(fn, inputs[I]...);
       }(std::make_index_sequence<N>());

@@ -63,7 +63,7 @@ template <typename F, typename T, typename Indices>
 struct InvocableWith;
 template <typename F, typename T, std::size_t... I>
 struct InvocableWith<F, T, std::index_sequence<I...>> {
-  static constexpr bool value = std::is_invocable_v<F, Repeat<T&, I>...>;
+  static constexpr bool kValue = std::is_invocable_v<F, Repeat<T&, I>...>;
 };
 
 inline constexpr std::size_t kMaxArity = 12;
@@ -73,7 +73,7 @@ template <typename F, typename T, std::size_t N = 0>
 constexpr std::size_t arity() {
   if constexpr (N > kMaxArity) {
     return N;
-  } else if constexpr (InvocableWith<F, T, std::make_index_sequence<N>>::value) {
+  } else if constexpr (InvocableWith<F, T, std::make_index_sequence<N>>::kValue) {
     return N;
   } else {
     return arity<F, T, N + 1>();
