@@ -72,9 +72,7 @@ class Proxy {
   Proxy name(std::initializer_list<std::int64_t> sizes) const { \
     return call_method(#name, {TraceArg(sizes)});               \
   }
-  // In-place methods have LibTorch's trailing underscore. NOLINTBEGIN(readability-identifier-naming)
 #include "fx/capture/proxy_methods.def"
-  // NOLINTEND(readability-identifier-naming)
 #undef FX_PROXY_METHOD
 
   /// x.item() is recorded; x.item<T>() asks for a value and throws.
