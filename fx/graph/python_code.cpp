@@ -2,7 +2,7 @@
 
 #include "fx/graph/graph_module.h"
 #include "fx/graph/python_forward.h"
-#include "fx/graph/python_init.h"
+#include "fx/graph/module_python.h"
 
 namespace fx {
 namespace {

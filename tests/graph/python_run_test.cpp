@@ -40,7 +40,7 @@ at::Tensor ramp(at::IntArrayRef shape) {
   return (torch::arange(c10::multiply_integers(shape)).to(torch::kFloat) * 0.37f).sin().view(shape);
 }
 
-// Every module becomes a net of one call: what python_modules.def names, with unusual options.
+// Every module becomes a net of one call: what module_python_types.def names, with unusual options.
 template <typename Holder>
 void add_module_case(std::map<std::string, Case>& cases, const std::string& name, Holder holder,
                      at::Tensor input, bool tuple_result = false) {

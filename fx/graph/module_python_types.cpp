@@ -4,7 +4,7 @@
 #include <unordered_map>
 
 #include "fx/base/text.h"
-#include "fx/graph/python_init.h"
+#include "fx/graph/module_python.h"
 
 namespace fx::python {
 namespace {
@@ -77,7 +77,7 @@ const std::unordered_map<std::type_index, Writer>& writers() {
     options;                                                                                 \
     return "torch.nn." #Class "(" + arguments.substr(arguments.empty() ? 0 : 2) + ")";       \
   });
-#include "fx/graph/python_modules.def"
+#include "fx/graph/module_python_types.def"
 #undef FX_PYTHON_MODULE
 #undef AS
 #undef OPTION

@@ -1,4 +1,4 @@
-#include "fx/graph/python_init.h"
+#include "fx/graph/module_python.h"
 
 #include <ATen/ATen.h>
 
