@@ -267,8 +267,12 @@ class Planner {
     for (auto arg = step.args.rbegin(); arg != step.args.rend(); ++arg) marker.mark(*arg);
     for (OperatorCall& call : step.calls) {
       LastUseMarker of_call(step.releases);
-      for (auto patch = call.patches.rbegin(); patch != call.patches.rend(); ++patch)
+      for (auto patch = call.patches.rbegin(); patch != call.patches.rend(); ++patch) {
         of_call.mark(patch->operand);
+        // LibTorch takes optional tensors off the stack: the slot keeps them for the error message.
+        if (call.overload->rules[patch->position].conversion == Conversion::kOptionalTensor)
+          patch->operand.last_use = false;
+      }
     }
     free_.insert(free_.end(), step.releases.begin(), step.releases.end());
   }

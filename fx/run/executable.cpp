@@ -188,10 +188,12 @@ class Run {
       return;
     seen.push_back(operand.producer);
     Value value = slots_[operand.slot];
-    if (value.isNone() && called_)
+    if (value.isNone() && called_) {
       for (const OperatorCall::Patch& patch : called_->patches)
         if (patch.operand.slot == operand.slot && patch.position < stack_.size())
           value = stack_[patch.position];
+      if (value.isNone()) return;  // the operator took it: nothing is known of it any more
+    }
     inputs.emplace_back(operand.producer->name(), std::move(value));
   }
 

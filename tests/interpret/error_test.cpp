@@ -51,6 +51,20 @@ TEST(NodeError, F6_shows_node_shapes_and_origin) {
   EXPECT_THAT(error.what(), HasSubstr("[FX308]"));
 }
 
+TEST(NodeError, optional_tensors_are_shown_as_well) {
+  auto graph = std::make_shared<Graph>();
+  Args args;
+  for (const char* name : {"x", "mean", "var"}) args.emplace_back(graph->placeholder(name));
+  Node& norm = graph->call_function(
+      "aten::batch_norm", {args[0], nullptr, nullptr, args[1], args[2], true, 0.1, 1e-5, false});
+  graph->output(norm);
+  GraphModule gm(graph);
+  const RunError error = error_of(gm, {torch::ones({2, 3}), torch::ones({6}), torch::ones({6})});
+  EXPECT_THAT(error.text(), HasSubstr("running_mean should contain 3 elements not 6"));
+  EXPECT_THAT(error.text(), HasSubstr("\n  x: Tensor f32[2, 3]\n  mean: Tensor f32[6]\n  var: "
+                                      "Tensor f32[6]"));
+}
+
 TEST(NodeError, S0_09_every_kind_of_exception_carries_the_node) {
   register_wrapped_function("error_test_throw", [](Values args, KwValues) -> Value {
     switch (args[0].toInt()) {
