@@ -112,4 +112,17 @@ std::optional<std::size_t> NamedArguments::position(std::string_view name) const
   return std::nullopt;
 }
 
+Kwargs NamedArguments::keywords() const {
+  Kwargs keywords;
+  keywords.reserve(values_.size());
+  for (std::size_t i = 0; i < values_.size(); ++i) keywords.emplace_back(names_[i], values_[i]);
+  return keywords;
+}
+
+std::optional<Kwargs> normalized_arguments(const Node& node) {
+  const std::optional<NamedArguments> named = NamedArguments::of(node);
+  if (!named) return std::nullopt;
+  return named->keywords();
+}
+
 }  // namespace fx

@@ -24,11 +24,18 @@ class NamedArguments {
   std::optional<std::size_t> position(std::string_view name) const noexcept;
   /// All values in the order of the schema.
   const Args& values() const noexcept { return values_; }
+  /// All of them as keyword arguments, in the order of the schema.
+  Kwargs keywords() const;
 
  private:
   std::vector<std::string_view> names_;  // of the schema, which is immortal
   std::size_t num_positional_ = 0;
   Args values_;
 };
+
+/// The arguments of a call as keywords only, with defaults filled in, so that calls which mean the
+/// same look the same (torch.fx's Node.normalized_arguments with normalize_to_only_use_kwargs).
+/// Nothing where NamedArguments::of has no answer.
+std::optional<Kwargs> normalized_arguments(const Node& node);
 
 }  // namespace fx

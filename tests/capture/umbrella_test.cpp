@@ -1,6 +1,7 @@
 #include <fx/fx.h>
 // A second way to the same class.
 #include <fx/graph/graph_module.h>
+#include <fx/passes/named_arguments.h>
 
 #include "tests/graph/graphs.h"
 
@@ -51,6 +52,36 @@ TEST(Umbrella, S0_02_trace_edit_run) {
       torch::relu(torch::nn::functional::linear(x * x, net->linear->weight, net->linear->bias));
   EXPECT_TRUE(torch::equal((*gm)(x).toTensor(), expected));
   EXPECT_TRUE(torch::equal(fx::Interpreter(*gm).run({x}).toTensor(), expected));
+}
+
+TEST(Umbrella, S1_24_normalized_arguments_look_alike) {
+  auto gm = fx::symbolic_trace([](auto x) {
+    return clamp(x, -1, 1) + clamp(x, fx::kw("max", 1), fx::kw("min", -1)) +
+           clamp(x, -1, fx::kw("max", 1));
+  });
+  const auto calls = gm->graph().find_calls("torch.clamp");
+  ASSERT_EQ(calls.size(), 3u);
+  for (const fx::Node* call : calls) {
+    const auto keywords = fx::normalized_arguments(*call);
+    ASSERT_TRUE(keywords.has_value()) << *call;
+    EXPECT_EQ(fx::repr(*keywords), "{'self': x, 'min': -1, 'max': 1}");
+  }
+  EXPECT_FALSE(fx::normalized_arguments(*gm->graph().find_node("add")).has_value())
+      << "operator.add has no schema";
+}
+
+TEST(Umbrella, S1_60_a_replaced_node_can_be_erased) {
+  auto gm = fx::symbolic_trace([](auto x) { return (x + 1) * 2; });
+  fx::Graph& graph = gm->graph();
+  fx::Node& old = *graph.find_node("add");
+  auto at = graph.inserting_before(old);
+  fx::Node& faster = graph.call_function("aten::add.Scalar", {old.arg(0), 1});
+  old.replace_all_uses_with(faster);
+  graph.erase_node(old);
+  EXPECT_EQ(graph.find_node("add"), nullptr);
+  graph.lint({.strict = true});
+  gm->recompile();
+  EXPECT_EQ((*gm)(torch::tensor(3.0)).toTensor().item<double>(), 8);
 }
 
 }  // namespace
