@@ -34,6 +34,7 @@ InputSignature::InputSignature(const Graph& graph) {
       parameter.default_value = value_of(node.args()[0]);
     takes_any_keyword |= parameter.target.starts_with("**");
     takes_any_positional |= is_starred(parameter.target) && !parameter.target.starts_with("**");
+    targets.push_back(parameter.target);
     parameters.push_back(std::move(parameter));
   }
 }
@@ -100,7 +101,8 @@ Value BoundInputs::take(std::string_view target, const Value* default_value) {
                                                ", but one was not passed in!");
 }
 
-void flatten_inputs(const GraphModule& module, Values& args, KwValues& kwargs) {
+void flatten_inputs(const GraphModule& module, const InputSignature& signature, Values& args,
+                    KwValues& kwargs) {
   if (module.in_spec()) {
     c10::impl::GenericDict keywords(c10::StringType::get(), c10::AnyType::get());
     for (KwValue& kwarg : kwargs) keywords.insert(kwarg.key.str(), std::move(kwarg.value));
@@ -111,13 +113,8 @@ void flatten_inputs(const GraphModule& module, Values& args, KwValues& kwargs) {
     args = std::move(leaves);
     kwargs.clear();
   }
-  if (module.input_guards().empty()) return;
-  std::vector<std::string> names;
-  for (const Node& node : module.graph().nodes()) {
-    if (!node.is_placeholder()) break;
-    names.push_back(node.target().str());
-  }
-  check_inputs(module.input_guards(), names, args, kwargs);
+  if (!module.input_guards().empty())
+    check_inputs(module.input_guards(), signature.targets, args, kwargs);
 }
 
 Value unflatten_output(const GraphModule& module, Value output) {

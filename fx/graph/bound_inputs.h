@@ -22,6 +22,7 @@ struct InputSignature {
     const Node* node = nullptr;
   };
   std::vector<Parameter> parameters;
+  std::vector<std::string> targets;   ///< of the parameters
   bool takes_any_positional = false;  ///< has "*args"
   bool takes_any_keyword = false;     ///< has "**kwargs"
 
@@ -56,7 +57,9 @@ class BoundInputs {
 /// The flat inputs of a graph whose module has an in_spec, from structured ones: the spec is a pair of
 /// (args tuple, kwargs dict). Without in_spec both stay as they are. Checks the module's input guards.
 /// @throws RunError kWrongType naming the part that does not fit; kShapeMismatch.
-void flatten_inputs(const GraphModule& module, Values& args, KwValues& kwargs);
+/// @param signature of the graph that is going to run.
+void flatten_inputs(const GraphModule& module, const InputSignature& signature, Values& args,
+                    KwValues& kwargs);
 
 /// The result in the structure of the module's out_spec, if it has one.
 Value unflatten_output(const GraphModule& module, Value output);

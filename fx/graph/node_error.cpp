@@ -31,6 +31,15 @@ ErrorCode code_of_current_exception() {
   }
 }
 
+// The module that the node calls or comes from: "encoder.layer1 (EncoderLayer)".
+std::string module_path(const Node& node) {
+  if (node.op() == Opcode::kCallModule) return node.target().str();
+  using ModuleStack = std::vector<std::pair<std::string, std::string>>;
+  const auto* stack = node.meta().get<ModuleStack>("nn_module_stack");
+  if (!stack || stack->empty()) return {};
+  return stack->back().first + " (" + stack->back().second + ")";
+}
+
 std::string described(const Value& value) {
   try {
     return describe(value);
@@ -59,7 +68,7 @@ void rethrow_for_node(const Node& node, const NamedValues& inputs, std::string_v
   std::string text = current_exception_text();
   text += "\n\nWhile executing " + node.format_node();
   for (const auto& [name, value] : inputs) text += "\n  " + name + ": " + described(value);
-  if (node.op() == Opcode::kCallModule) text += "\nModule: " + node.target().str();
+  if (const std::string module = module_path(node); !module.empty()) text += "\nModule: " + module;
   if (!note.empty()) text += "\n" + std::string(note);
   if (const std::string trace = node.stack_trace(); !trace.empty())
     text += "\nOriginal traceback:\n" + trimmed(trace);

@@ -52,7 +52,7 @@ void Interpreter::start(Values args, RunOptions options) {
   // Inputs that already are the values of placeholders have no structure left to flatten.
   const bool no_inputs = args.empty() && options.kwargs.empty();
   if (options.enable_io_processing && graph_module_ && !(no_inputs && !options.initial_env.empty()))
-    flatten_inputs(*graph_module_, args, options.kwargs);
+    flatten_inputs(*graph_module_, signature_, args, options.kwargs);
   const Env& given = options.initial_env;
   inputs_ = BoundInputs(signature_, std::move(args), std::move(options.kwargs), options.strict,
                         [&](const Node& node) { return given.contains(node); });

@@ -217,9 +217,9 @@ Executable::Executable(const GraphModule& module)
 
 Value Executable::run(const GraphModule& module, const Constants& constants, Values inputs,
                       KwValues kwargs) const {
-  flatten_inputs(module, inputs, kwargs);
-  FrameLease frame(plan_.num_slots());
   const InputSignature& signature = plan_.signature();
+  flatten_inputs(module, signature, inputs, kwargs);
+  FrameLease frame(plan_.num_slots());
   const std::size_t num_inputs = signature.parameters.size();
   if (kwargs.empty() && inputs.size() == num_inputs && !signature.takes_any_positional &&
       !signature.takes_any_keyword) [[likely]] {

@@ -51,6 +51,15 @@ TEST(NodeError, F6_shows_node_shapes_and_origin) {
   EXPECT_THAT(error.what(), HasSubstr("[FX308]"));
 }
 
+TEST(NodeError, F49_the_module_a_node_comes_from_is_named) {
+  auto gm = affine_module();
+  node_of(*gm, "add").meta().set(
+      "nn_module_stack",
+      std::vector<std::pair<std::string, std::string>>{{"encoder", "Encoder"},
+                                                       {"encoder.layer", "Layer"}});
+  EXPECT_THAT(error_of(*gm, {"text"}).text(), HasSubstr("\nModule: encoder.layer (Layer)"));
+}
+
 TEST(NodeError, optional_tensors_are_shown_as_well) {
   auto graph = std::make_shared<Graph>();
   Args args;
