@@ -109,10 +109,9 @@ std::optional<Difference> first_difference(Interpreter& expected, Interpreter& a
       return Difference{name, "failed: " + current_exception_text(), first.value(), {}};
     }
     if (!other || other->name() != name)
-      return Difference{name,
-                        "found " + (other ? "node " + std::string(other->name()) : "the end") +
-                            " instead",
-                        first.value(), other ? second.value() : Value()};
+      return Difference{
+          name, "found " + (other ? "node " + std::string(other->name()) : "the end") + " instead",
+          first.value(), other ? second.value() : Value()};
     std::string reason = compare_values(first.value(), second.value(), options);
     if (!reason.empty()) return Difference{name, std::move(reason), first.value(), second.value()};
   }

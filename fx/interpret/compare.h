@@ -13,8 +13,8 @@ struct CompareOptions {
   double atol = 1e-8;
 };
 
-/// Empty when the values agree, else why they do not: kinds, dtypes and shapes must be the same, floats
-/// within the tolerance (nan agrees with nan), all else equal. O(elements).
+/// Empty when the values agree, else why they do not: kinds, dtypes and shapes must be the same,
+/// floats within the tolerance (nan agrees with nan), all else equal. O(elements).
 std::string compare_values(const Value& expected, const Value& actual, CompareOptions options = {});
 
 /// The first node whose value two interpreters do not agree on.
@@ -25,8 +25,9 @@ struct Difference {
   Value actual;  ///< None when the second interpreter failed there
 };
 
-/// Runs a base and a custom interpreter side by side, node by node, on clones of `inputs`. Nodes are
-/// matched in order of execution and must have the same names. State of the modules is not copied.
+/// Runs a base and a custom interpreter side by side, node by node, on clones of `inputs`. Nodes
+/// are matched in order of execution and must have the same names. State of the modules is not
+/// copied.
 /// @throws RunError as the first interpreter; an error of the second one is a difference.
 std::optional<Difference> first_difference(Interpreter& expected, Interpreter& actual,
                                            const Values& inputs, CompareOptions options = {});

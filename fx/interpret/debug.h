@@ -11,8 +11,8 @@
 /// Watching a graph run.
 namespace fx {
 
-/// One line for a value: tensors by dtype and shape, numbers and strings in full, aggregates item by
-/// item.
+/// One line for a value: tensors by dtype and shape, numbers and strings in full, aggregates item
+/// by item.
 std::string summarize(const Value& value);
 
 /// While it lives, writes for every node its name, opcode and target, its resolved arguments and a
@@ -42,14 +42,14 @@ using Breakpoint =
 HookHandle break_at(Interpreter& interpreter, std::vector<std::string> node_names,
                     Breakpoint callback);
 
-/// Inserts a call of `function` (a wrapped function, which is marked as having side effects so that no
-/// pass drops it) on the value of `node`, right after it: after the last placeholder for a placeholder,
-/// before the output for an output, whose returned value is then observed. The values that flow stay
-/// the same. Returns the new node.
+/// Inserts a call of `function` (a wrapped function, which is marked as having side effects so that
+/// no pass drops it) on the value of `node`, right after it: after the last placeholder for a
+/// placeholder, before the output for an output, whose returned value is then observed. The values
+/// that flow stay the same. Returns the new node.
 Node& insert_observer(Node& node, std::string_view function, Args more_args = {});
 
-/// Inserts a node that prints "label: value" to standard output when it runs; the label is the node's
-/// name if empty.
+/// Inserts a node that prints "label: value" to standard output when it runs; the label is the
+/// node's name if empty.
 Node& insert_print(Node& node, std::string_view label = {});
 
 }  // namespace fx

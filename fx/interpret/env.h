@@ -17,9 +17,9 @@ namespace fx {
 /// The values of a running graph: a map from node to value that iterates in insertion order
 /// (torch.fx's Interpreter.env). All nodes belong to one graph, that of the first one set.
 ///
-/// A table indexed by Node::id() whose used entries form a list: set, find and erase cost O(1) without
-/// hashing. What an Interpreter keeps here between and after runs may change with versions; prefer the
-/// hooks for watching.
+/// A table indexed by Node::id() whose used entries form a list: set, find and erase cost O(1)
+/// without hashing. What an Interpreter keeps here between and after runs may change with versions;
+/// prefer the hooks for watching.
 class Env {
  private:
   struct Slot {
@@ -81,8 +81,7 @@ class Env {
 
   /// Null when there is no value.
   const Value* find(const Node& node) const noexcept {
-    const bool here =
-        node.id() < slots_.size() && slots_[node.id()].node == &node;
+    const bool here = node.id() < slots_.size() && slots_[node.id()].node == &node;
     return here ? &slots_[node.id()].value : nullptr;
   }
   Value* find(const Node& node) noexcept {
@@ -105,9 +104,7 @@ class Env {
   std::size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }
   /// Setting a value invalidates iterators; erasing another entry does not.
-  iterator begin() const noexcept {
-    return {slots_.data(), slots_.empty() ? 0 : slots_[0].next};
-  }
+  iterator begin() const noexcept { return {slots_.data(), slots_.empty() ? 0 : slots_[0].next}; }
   iterator end() const noexcept { return {slots_.data(), 0}; }
   /// Names of the nodes that have a value, in insertion order.
   std::vector<std::string> names() const;

@@ -11,7 +11,8 @@
 
 namespace fx {
 
-// --- construction ----------------------------------------------------------------------------------
+// --- construction
+// ----------------------------------------------------------------------------------
 
 Interpreter::Interpreter(GraphModule& module, bool garbage_collect_values)
     : keep_alive_(std::dynamic_pointer_cast<GraphModule>(module.weak_from_this().lock())),
@@ -45,7 +46,8 @@ void Interpreter::refresh() {
   fresh_ = true;
 }
 
-// --- running ---------------------------------------------------------------------------------------
+// --- running
+// ---------------------------------------------------------------------------------------
 
 void Interpreter::start(Values args, RunOptions options) {
   refresh();
@@ -152,11 +154,16 @@ Value Interpreter::run_node(Node& node) {
   switch (node.op()) {
     case Opcode::kPlaceholder:
       return placeholder(target.str(), std::move(args), std::move(kwargs));
-    case Opcode::kGetAttr: return get_attr(target.str(), std::move(args), std::move(kwargs));
-    case Opcode::kCallFunction: return call_function(target, std::move(args), std::move(kwargs));
-    case Opcode::kCallMethod: return call_method(target.str(), std::move(args), std::move(kwargs));
-    case Opcode::kCallModule: return call_module(target.str(), std::move(args), std::move(kwargs));
-    case Opcode::kOutput: return output(target.str(), std::move(args), std::move(kwargs));
+    case Opcode::kGetAttr:
+      return get_attr(target.str(), std::move(args), std::move(kwargs));
+    case Opcode::kCallFunction:
+      return call_function(target, std::move(args), std::move(kwargs));
+    case Opcode::kCallMethod:
+      return call_method(target.str(), std::move(args), std::move(kwargs));
+    case Opcode::kCallModule:
+      return call_module(target.str(), std::move(args), std::move(kwargs));
+    case Opcode::kOutput:
+      return output(target.str(), std::move(args), std::move(kwargs));
   }
   FX_ASSERT(false, "unknown opcode");
 }
@@ -170,7 +177,8 @@ Value Interpreter::run_node(Node& node, Values inputs) {
   return run_node(node);
 }
 
-// --- handlers --------------------------------------------------------------------------------------
+// --- handlers
+// --------------------------------------------------------------------------------------
 
 Value Interpreter::placeholder(std::string_view target, Values args, KwValues) {
   return inputs_.take(target, args.empty() ? nullptr : &args[0]);
@@ -183,8 +191,9 @@ Value Interpreter::get_attr(std::string_view target, Values, KwValues) {
 Value Interpreter::call_function(const Target& target, Values args, KwValues kwargs) {
   const Function* function = target.function();
   if (!function)
-    throw GraphError(ErrorCode::kBadTarget, "target should not be a string for call_function, found " +
-                                                str_repr(target.str()));
+    throw GraphError(
+        ErrorCode::kBadTarget,
+        "target should not be a string for call_function, found " + str_repr(target.str()));
   check_devices(*function, args, kwargs);
   return call(*function, std::move(args), std::move(kwargs));
 }
@@ -199,8 +208,8 @@ Value Interpreter::call_module(std::string_view target, Values args, KwValues kw
   const auto* submodule = path.find_module(*module_);
   if (!submodule) {
     fetch_attr(target);  // throws when there is nothing at all
-    throw RunError(ErrorCode::kMissingAttr,
-                   "call_module of " + str_repr(target) + ": a tensor stands there, wanted a module");
+    throw RunError(ErrorCode::kMissingAttr, "call_module of " + str_repr(target) +
+                                                ": a tensor stands there, wanted a module");
   }
   const std::shared_ptr<torch::nn::Module> alive = *submodule;
   return fx::call_module(*alive, std::move(args), std::move(kwargs));
@@ -210,7 +219,8 @@ Value Interpreter::output(std::string_view, Values args, KwValues) {
   return args.empty() ? Value() : std::move(args[0]);
 }
 
-// --- helpers ---------------------------------------------------------------------------------------
+// --- helpers
+// ---------------------------------------------------------------------------------------
 
 Value Interpreter::fetch_attr(std::string_view target) {
   if (graph_module_) return graph_module_->fetch_attr(target);

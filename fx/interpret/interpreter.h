@@ -27,14 +27,15 @@ struct RunOptions {
   bool strict = true;
 };
 
-/// Positional and keyword values of a node: `auto [args, kwargs] = fetch_args_kwargs_from_env(node);`
+/// Positional and keyword values of a node:
+/// `auto [args, kwargs] = fetch_args_kwargs_from_env(node);`
 struct ArgsKwargs {
   Values args;
   KwValues kwargs;
 };
 
-/// Executes a graph node by node (torch.fx.Interpreter): the reference meaning of a graph. Derive and
-/// override to analyse, change or replace what nodes do:
+/// Executes a graph node by node (torch.fx.Interpreter): the reference meaning of a graph. Derive
+/// and override to analyse, change or replace what nodes do:
 ///
 ///     run()
 ///       +-- run_node(node)
@@ -43,10 +44,11 @@ struct ArgsKwargs {
 ///       +-- record_value(node, value), store_value(node, value), post hooks
 ///
 /// Nodes run in list order, in the graph as it stands when run() starts: edits need no recompile.
-/// run_node returns a value and stores nothing; run() stores what it returned in env(), also when an
-/// override has written there itself. With garbage collection (the default) a value is destroyed right
-/// after the last node that reads it, or after its own node when nobody does, so that only the value of
-/// the output is left at the end. After an error env() stays as it was, to be looked at.
+/// run_node returns a value and stores nothing; run() stores what it returned in env(), also when
+/// an override has written there itself. With garbage collection (the default) a value is destroyed
+/// right after the last node that reads it, or after its own node when nobody does, so that only
+/// the value of the output is left at the end. After an error env() stays as it was, to be looked
+/// at.
 ///
 /// An exception while a node runs is rethrown as a RunError with the original nested in it and the
 /// node, its argument shapes and its origin in the text: see rethrow_for_node.
@@ -65,29 +67,29 @@ class Interpreter {
 
   // --- running ----------------------------------------------------------------------------------
   /// Runs the graph and returns the output's value, or None when there is no output node, or when
-  /// initial_env already holds its value. Inputs go to placeholders from the left, "*args" takes the
-  /// rest as a list, "**kwargs" the remaining keywords as a dict.
+  /// initial_env already holds its value. Inputs go to placeholders from the left, "*args" takes
+  /// the rest as a list, "**kwargs" the remaining keywords as a dict.
   /// @throws RunError kMissingInput, kExtraInput, kUnknownInput; of nodes as described above.
   virtual Value run(Values args = {}, RunOptions options = {});
 
-  /// Takes the inputs out of `args`, so that each dies at its last use. On an arity error `args` stays
-  /// as it is. Placeholders get their values without being executed, as in torch.fx.
+  /// Takes the inputs out of `args`, so that each dies at its last use. On an arity error `args`
+  /// stays as it is. Placeholders get their values without being executed, as in torch.fx.
   /// @throws RunError kMissingInput, kExtraInput
   virtual Value boxed_run(Values& args);
 
-  /// Step by step: start() binds the inputs; step() executes the next node that has no value yet and
-  /// returns it, or null at the end; finish() executes the rest and returns what run() would.
+  /// Step by step: start() binds the inputs; step() executes the next node that has no value yet
+  /// and returns it, or null at the end; finish() executes the rest and returns what run() would.
   void start(Values args = {}, RunOptions options = {});
   Node* step();
   Value finish();
   /// The node that step() looks at next, or null at the end.
   Node* next_node() const noexcept { return cursor_; }
 
-  /// Executes one node: fetches its arguments from env() and calls the handler of its opcode. Stores
-  /// nothing.
+  /// Executes one node: fetches its arguments from env() and calls the handler of its opcode.
+  /// Stores nothing.
   virtual Value run_node(Node& node);
-  /// Extension of torch.fx: starts over with `inputs` bound to the placeholders, as run() would, then
-  /// executes just `node`. Other nodes it reads must be placeholders.
+  /// Extension of torch.fx: starts over with `inputs` bound to the placeholders, as run() would,
+  /// then executes just `node`. Other nodes it reads must be placeholders.
   Value run_node(Node& node, Values inputs);
 
   // --- handlers, one for each opcode ------------------------------------------------------------
@@ -105,10 +107,10 @@ class Interpreter {
 
   // --- helpers for overrides --------------------------------------------------------------------
   /// The attribute at a dotted path of the module: a tensor, or a submodule as a capsule.
-  /// @throws RunError kMissingAttr "Node referenced nonexistent target a.b", up to the failing atom.
+  /// @throws RunError kMissingAttr "Node referenced nonexistent target a.b", up to what fails
   virtual Value fetch_attr(std::string_view target);
-  /// The arguments of `node` with node references replaced by their values: copies to do with as one
-  /// likes; tensors share their storage. @throws as map_nodes_to_values
+  /// The arguments of `node` with node references replaced by their values: copies to do with as
+  /// one likes; tensors share their storage. @throws as map_nodes_to_values
   virtual ArgsKwargs fetch_args_kwargs_from_env(Node& node);
   /// One argument of `node` with values for nodes, also inside lists, tuples, dicts and slices.
   /// @throws RunError kMissingValue "Node add referenced nonexistent value x! Run Graph.lint() to
@@ -136,8 +138,8 @@ class Interpreter {
   // --- hooks, an extension of torch.fx ----------------------------------------------------------
   using PreHook = std::function<void(Node&, const Values& args, const KwValues& kwargs)>;
   using PostHook = std::function<void(Node&, const Value& output)>;
-  /// Called in registration order before a node is executed, with its resolved arguments. An override
-  /// of run_node that does not call the base skips it.
+  /// Called in registration order before a node is executed, with its resolved arguments. An
+  /// override of run_node that does not call the base skips it.
   HookHandle register_node_pre_hook(PreHook hook) { return pre_hooks_.add(std::move(hook)); }
   /// Called in registration order after run() stored the value of a node, whoever made it.
   HookHandle register_node_post_hook(PostHook hook) { return post_hooks_.add(std::move(hook)); }

@@ -40,8 +40,8 @@ std::string shape_text(const NodeProfile& profile) {
 Value ProfilingInterpreter::run_node(Node& node) {
   const auto start = std::chrono::steady_clock::now();
   Value value = Interpreter::run_node(node);
-  const double us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
-                        .count();
+  const double us =
+      std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
   const auto [entry, added] = index_.try_emplace(&node, profiles_.size());
   if (added) {
     NodeProfile profile;
@@ -91,8 +91,8 @@ std::string ProfilingInterpreter::table(bool slowest_first) const {
     });
   constexpr std::size_t kColumns = 9;
   using Row = std::array<std::string, kColumns>;
-  std::vector<Row> rows{{"name", "op", "target", "calls", "us/call", "share", "dtype", "shape",
-                         "bytes"}};
+  std::vector<Row> rows{
+      {"name", "op", "target", "calls", "us/call", "share", "dtype", "shape", "bytes"}};
   const double total = total_us();
   for (const NodeProfile* profile : order)
     rows.push_back({profile->name, std::string(opcode_name(profile->op)), profile->target,

@@ -62,9 +62,9 @@ Value Transformer::emit(Opcode op, Target target, Values args, KwValues kwargs) 
   for (const KwValue& kwarg : kwargs) new_kwargs.emplace_back(kwarg.key, to_argument(kwarg.value));
   const Node* old = current_node();
   const bool same = old && old->op() == op && old->target() == target;
-  Node& node = new_graph_->create_node(
-      op, target, std::move(new_args), std::move(new_kwargs),
-      same && options_.preserve ? old->name() : std::string_view());
+  Node& node =
+      new_graph_->create_node(op, target, std::move(new_args), std::move(new_kwargs),
+                              same && options_.preserve ? old->name() : std::string_view());
   if (old) inherit(*old, node, same);
   return make_proxy_value(node);
 }

@@ -21,8 +21,10 @@ bool takes_list(const ArgRule& rule) {
     case Conversion::kOptionalTensorList:
     case Conversion::kScalarList:
     case Conversion::kStringList:
-    case Conversion::kAny: return true;
-    default: return false;
+    case Conversion::kAny:
+      return true;
+    default:
+      return false;
   }
 }
 

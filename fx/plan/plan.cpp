@@ -117,7 +117,8 @@ class Planner {
                                                                  : Operand::Kind::kSlice;
         add_items(argument.items());
         break;
-      default: break;
+      default:
+        break;
     }
     return operand;
   }
@@ -136,11 +137,21 @@ class Planner {
     step.target = node.target();
     read_arguments(node, step);
     switch (node.op()) {
-      case Opcode::kGetAttr: step.kind = Step::Kind::kAttr; break;
-      case Opcode::kCallModule: step.kind = Step::Kind::kModule; break;
-      case Opcode::kCallFunction: plan_function(step); break;
-      case Opcode::kCallMethod: plan_method(step); break;
-      default: step.kind = Step::Kind::kError; break;
+      case Opcode::kGetAttr:
+        step.kind = Step::Kind::kAttr;
+        break;
+      case Opcode::kCallModule:
+        step.kind = Step::Kind::kModule;
+        break;
+      case Opcode::kCallFunction:
+        plan_function(step);
+        break;
+      case Opcode::kCallMethod:
+        plan_method(step);
+        break;
+      default:
+        step.kind = Step::Kind::kError;
+        break;
     }
     if (missing_) {
       step.kind = Step::Kind::kError;
@@ -186,9 +197,8 @@ class Planner {
     auto calls = plan_operator_calls(OpInfo::of(*of_tensors), step.args, step.kwargs,
                                      wants_one_device(*step.function));
     // Only a tensor makes it one: constants and other values are the built-in's own matter.
-    std::erase_if(calls, [](const OperatorCall& call) {
-      return !call.direct || call.patches.empty();
-    });
+    std::erase_if(calls,
+                  [](const OperatorCall& call) { return !call.direct || call.patches.empty(); });
     set_calls(step, std::move(calls));
   }
 

@@ -15,17 +15,17 @@
 /// A graph made ready to run: everything that does not depend on the inputs is decided once.
 namespace fx {
 
-/// Index into the frame of a run. Slots are reused as soon as a value dies, so that a frame has as many
-/// as values live at once.
+/// Index into the frame of a run. Slots are reused as soon as a value dies, so that a frame has as
+/// many as values live at once.
 using Slot = std::uint32_t;
 constexpr Slot kNoSlot = ~Slot{0};
 
-/// One argument of a step: a constant, a slot, or an aggregate of operands. Lists and dicts are built
-/// anew in each run, also when all they hold is constant, since their holder may change them.
+/// One argument of a step: a constant, a slot, or an aggregate of operands. Lists and dicts are
+/// built anew in each run, also when all they hold is constant, since their holder may change them.
 struct Operand {
   enum class Kind : std::uint8_t { kConstant, kSlot, kList, kTuple, kDict, kSlice };
   Kind kind = Kind::kConstant;
-  bool last_use = false;           ///< the value dies here: it may be moved out of the slot
+  bool last_use = false;  ///< the value dies here: it may be moved out of the slot
   Slot slot = kNoSlot;
   const Node* producer = nullptr;  ///< of a slot
   bool has_slots = false;          ///< here or inside

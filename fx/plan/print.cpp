@@ -15,8 +15,7 @@ std::string arguments_of(const OperatorCall& call) {
   std::string out;
   std::size_t next_patch = 0;
   for (std::size_t i = 0; i < call.stack.size(); ++i) {
-    const bool patched =
-        next_patch < call.patches.size() && call.patches[next_patch].position == i;
+    const bool patched = next_patch < call.patches.size() && call.patches[next_patch].position == i;
     if (i) out += ", ";
     out += call.overload->rules[i].name + "=" +
            (patched ? to_string(call.patches[next_patch].operand) : to_string(call.stack[i]));
@@ -27,8 +26,10 @@ std::string arguments_of(const OperatorCall& call) {
 
 std::string call_text(const Step& step) {
   switch (step.kind) {
-    case Step::Kind::kAttr: return "attr " + step.target.str();
-    case Step::Kind::kError: return "error: " + step.error;
+    case Step::Kind::kAttr:
+      return "attr " + step.target.str();
+    case Step::Kind::kError:
+      return "error: " + step.error;
     case Step::Kind::kOperator: {
       std::string out;
       for (const OperatorCall& call : step.calls)
@@ -36,7 +37,8 @@ std::string call_text(const Step& step) {
                arguments_of(call) + ")";
       return out;
     }
-    default: break;
+    default:
+      break;
   }
   std::string out = step.kind == Step::Kind::kMethod   ? "method "
                     : step.kind == Step::Kind::kModule ? "module "
@@ -51,12 +53,16 @@ std::string call_text(const Step& step) {
 
 std::string to_string(const Operand& operand) {
   switch (operand.kind) {
-    case Operand::Kind::kConstant: return to_string(operand.constant);
-    case Operand::Kind::kSlot: return slot_name(operand.slot) + (operand.last_use ? "!" : "");
-    case Operand::Kind::kList: return "[" + joined(operand.items) + "]";
+    case Operand::Kind::kConstant:
+      return to_string(operand.constant);
+    case Operand::Kind::kSlot:
+      return slot_name(operand.slot) + (operand.last_use ? "!" : "");
+    case Operand::Kind::kList:
+      return "[" + joined(operand.items) + "]";
     case Operand::Kind::kTuple:
       return "(" + joined(operand.items) + (operand.items.size() == 1 ? ",)" : ")");
-    case Operand::Kind::kSlice: return "slice(" + joined(operand.items) + ")";
+    case Operand::Kind::kSlice:
+      return "slice(" + joined(operand.items) + ")";
     case Operand::Kind::kDict: {
       std::string out;
       for (std::size_t i = 0; i < operand.items.size(); ++i)
@@ -72,8 +78,10 @@ std::string Plan::str() const {
                     std::to_string(num_slots_) + " slots\n";
   for (std::size_t i = 0; i < input_slots_.size(); ++i)
     out += "  " + slot_name(input_slots_[i]) + " = input " + signature_.parameters[i].target + "\n";
-  for (const Step& step : steps_) out += "  " + slot_name(step.result) + " = " + call_text(step) + "\n";
-  out += "  return " + (output_error_.empty() ? to_string(output_) : "error: " + output_error_) + "\n";
+  for (const Step& step : steps_)
+    out += "  " + slot_name(step.result) + " = " + call_text(step) + "\n";
+  out +=
+      "  return " + (output_error_.empty() ? to_string(output_) : "error: " + output_error_) + "\n";
   return out;
 }
 

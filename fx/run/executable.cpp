@@ -22,11 +22,14 @@ Value evaluate(const Operand& operand, Values& slots, bool take) {
     return values;
   };
   switch (operand.kind) {
-    case Operand::Kind::kConstant: return operand.constant;
+    case Operand::Kind::kConstant:
+      return operand.constant;
     case Operand::Kind::kSlot:
       return take && operand.last_use ? std::move(slots[operand.slot]) : slots[operand.slot];
-    case Operand::Kind::kList: return make_list(items());
-    case Operand::Kind::kTuple: return c10::ivalue::Tuple::create(items());
+    case Operand::Kind::kList:
+      return make_list(items());
+    case Operand::Kind::kTuple:
+      return c10::ivalue::Tuple::create(items());
     case Operand::Kind::kSlice: {
       Values parts = items();
       return make_slice(std::move(parts[0]), std::move(parts[1]), std::move(parts[2]));
@@ -90,10 +93,14 @@ class Run {
         return call_generic(step);
       }
       case Step::Kind::kFunction:
-      case Step::Kind::kMethod: return call_generic(step);
-      case Step::Kind::kAttr: return read_attribute(*path);
-      case Step::Kind::kModule: return call_submodule(step, *path);
-      case Step::Kind::kError: break;
+      case Step::Kind::kMethod:
+        return call_generic(step);
+      case Step::Kind::kAttr:
+        return read_attribute(*path);
+      case Step::Kind::kModule:
+        return call_submodule(step, *path);
+      case Step::Kind::kError:
+        break;
     }
     throw RunError(step.error_code, step.error);
   }
@@ -256,11 +263,11 @@ Value Executable::run(const GraphModule& module, const Constants& constants, Val
       throw RunError(ErrorCode::kMissingValue, plan_.output_error());
   } catch (...) {
     const bool edited = graph_->version() != plan_.graph_version();
-    rethrow_for_node(step ? *step->node : *plan_.output_node(),
-                     step ? run.inputs_of(*step) : NamedValues(),
-                     edited ? "The graph was edited since it was compiled: the node may have run in "
-                              "an older form."
-                            : "");
+    rethrow_for_node(
+        step ? *step->node : *plan_.output_node(), step ? run.inputs_of(*step) : NamedValues(),
+        edited ? "The graph was edited since it was compiled: the node may have run in "
+                 "an older form."
+               : "");
   }
   return unflatten_output(module, run.take(plan_.output()));
 }

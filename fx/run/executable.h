@@ -11,12 +11,12 @@
 
 namespace fx {
 
-/// What GraphModule::recompile() builds and its calls run: a plan, and the paths of the attributes it
-/// reads. Immutable: any number of threads run it at once, each with a frame of its own.
+/// What GraphModule::recompile() builds and its calls run: a plan, and the paths of the attributes
+/// it reads. Immutable: any number of threads run it at once, each with a frame of its own.
 ///
-/// Attributes and submodules are looked up in the module at each run, so that a replaced parameter or
-/// submodule counts at once; the graph counts as it was when this was built. Values die at their last
-/// use. Errors read as the Interpreter's.
+/// Attributes and submodules are looked up in the module at each run, so that a replaced parameter
+/// or submodule counts at once; the graph counts as it was when this was built. Values die at their
+/// last use. Errors read as the Interpreter's.
 class Executable {
  public:
   using Constants = std::map<std::string, at::Tensor, std::less<>>;

@@ -16,8 +16,8 @@ struct Frame {
   torch::jit::Stack stack;
 };
 
-/// Borrows a frame from the pool of this thread, so that calls need no lock and no allocation once warm.
-/// A run inside a run gets another one. All values are gone when it is given back.
+/// Borrows a frame from the pool of this thread, so that calls need no lock and no allocation once
+/// warm. A run inside a run gets another one. All values are gone when it is given back.
 class FrameLease {
  public:
   explicit FrameLease(std::size_t num_slots) {

@@ -17,7 +17,8 @@ using Log = std::vector<std::string>;
 /// Calls a lambda instead of run_node; `base` runs the original.
 struct WithRunNode : Interpreter {
   using Fn = std::function<Value(WithRunNode&, Node&)>;
-  WithRunNode(GraphModule& gm, Fn f, bool collect = true) : Interpreter(gm, collect), fn(std::move(f)) {}
+  WithRunNode(GraphModule& gm, Fn f, bool collect = true)
+      : Interpreter(gm, collect), fn(std::move(f)) {}
   Value run_node(Node& node) override { return fn(*this, node); }
   Value base(Node& node) { return Interpreter::run_node(node); }
   Fn fn;
@@ -158,9 +159,8 @@ TEST(Interpreter, S0_53_skip_a_node_and_supply_its_value) {
 
 TEST(Interpreter, S0_54_unneeded_inputs_are_freed_without_a_fetch) {
   auto gm = affine_module();
-  WithRunNode interpreter(*gm, [](WithRunNode&, Node& node) -> Value {
-    return std::string(node.name());
-  });
+  WithRunNode interpreter(
+      *gm, [](WithRunNode&, Node& node) -> Value { return std::string(node.name()); });
   EXPECT_EQ(interpreter.run({row({1, 2})}).toStringRef(), "output");
   EXPECT_EQ(interpreter.env().names(), (Names{"output"}));
 }
@@ -214,7 +214,8 @@ TEST(Interpreter, S0_21_store_value_changes_how_values_enter_env) {
   EXPECT_EQ(Rounding(*gm).run({1.4}).toDouble(), 4.0);  // x -> 1, add 2, mul 4
 }
 
-// --- recorders -------------------------------------------------------------------------------------
+// --- recorders
+// -------------------------------------------------------------------------------------
 
 struct Recorder : Interpreter {
   using Interpreter::Interpreter;
@@ -252,10 +253,10 @@ TEST(Interpreter, S2_07_the_recorder_gets_each_node_exactly_once) {
   auto gm = affine_module();
   Recorder recorder(*gm);
   recorder.run({row({1, 2})});
-  EXPECT_THAT(recorder.records,
-              ElementsAre(std::pair("x", "tensor([1., 2.])"), std::pair("add", "tensor([2., 3.])"),
-                          std::pair("mul", "tensor([4., 6.])"),
-                          std::pair("output", "tensor([4., 6.])")));
+  EXPECT_THAT(
+      recorder.records,
+      ElementsAre(std::pair("x", "tensor([1., 2.])"), std::pair("add", "tensor([2., 3.])"),
+                  std::pair("mul", "tensor([4., 6.])"), std::pair("output", "tensor([4., 6.])")));
 }
 
 TEST(Interpreter, S2_25_listing_in_execution_order) {
@@ -355,7 +356,8 @@ TEST(Interpreter, S2_39_stores_kind_shape_and_time_with_each_value) {
   EXPECT_GT(interpreter.infos["linear"].seconds, 0);
 }
 
-// --- state -----------------------------------------------------------------------------------------
+// --- state
+// -----------------------------------------------------------------------------------------
 
 TEST(Interpreter, S2_19_ready_when_all_inputs_are_in_env) {
   auto gm = affine_module();
@@ -378,8 +380,8 @@ TEST(Interpreter, S2_20_get_attr_reads_the_live_parameter) {
   const Values inputs{torch::ones({10, 20}), torch::ones({10, 1})};
   Interpreter interpreter(*gm);
   torch::NoGradGuard no_grad;
-  EXPECT_TRUE(same(interpreter.run(inputs), model->forward(inputs[0].toTensor(),
-                                                           inputs[1].toTensor())));
+  EXPECT_TRUE(
+      same(interpreter.run(inputs), model->forward(inputs[0].toTensor(), inputs[1].toTensor())));
   model->param.fill_(3);  // updated in place, as an optimiser does
   EXPECT_TRUE(same(interpreter.run(inputs), model->linear->forward(torch::full({10, 20}, 4.0f))));
   EXPECT_TRUE(same(gm->forward(inputs), model->linear->forward(torch::full({10, 20}, 4.0f))));
@@ -399,7 +401,8 @@ TEST(Interpreter, S2_21_runs_are_independent) {
   EXPECT_EQ(interpreter.run({1}).toInt(), 4);
 }
 
-// --- call_module -----------------------------------------------------------------------------------
+// --- call_module
+// -----------------------------------------------------------------------------------
 
 struct ModuleCalls : Interpreter {
   using Interpreter::Interpreter;
@@ -422,9 +425,9 @@ TEST(Interpreter, S4_55_S4_57_S4_58_S4_60_counts_and_logs_module_calls) {
   ModuleCalls interpreter(*gm);
   const at::Tensor x = torch::randn({1, 10});
   EXPECT_TRUE(same(interpreter.run({x}), model->forward(x)));
-  EXPECT_EQ(interpreter.log, (Log{"call_module: sub_module_a.linear",
-                                  "call_module: sub_module_b.linear",
-                                  "call_module: another_linear", "another_linear"}));
+  EXPECT_EQ(interpreter.log,
+            (Log{"call_module: sub_module_a.linear", "call_module: sub_module_b.linear",
+                 "call_module: another_linear", "another_linear"}));
   EXPECT_EQ(interpreter.count["another_linear"], 1);
   interpreter.run({x});
   EXPECT_EQ(interpreter.count["another_linear"], 2);

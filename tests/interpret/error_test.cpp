@@ -53,10 +53,10 @@ TEST(NodeError, F6_shows_node_shapes_and_origin) {
 
 TEST(NodeError, F49_the_module_a_node_comes_from_is_named) {
   auto gm = affine_module();
-  node_of(*gm, "add").meta().set(
-      "nn_module_stack",
-      std::vector<std::pair<std::string, std::string>>{{"encoder", "Encoder"},
-                                                       {"encoder.layer", "Layer"}});
+  node_of(*gm, "add")
+      .meta()
+      .set("nn_module_stack", std::vector<std::pair<std::string, std::string>>{
+                                  {"encoder", "Encoder"}, {"encoder.layer", "Layer"}});
   EXPECT_THAT(error_of(*gm, {"text"}).text(), HasSubstr("\nModule: encoder.layer (Layer)"));
 }
 
@@ -77,10 +77,14 @@ TEST(NodeError, optional_tensors_are_shown_as_well) {
 TEST(NodeError, S0_09_every_kind_of_exception_carries_the_node) {
   register_wrapped_function("error_test_throw", [](Values args, KwValues) -> Value {
     switch (args[0].toInt()) {
-      case 0: throw std::out_of_range("no such key");
-      case 1: TORCH_CHECK(false, "from LibTorch");
-      case 2: throw 42;
-      default: throw GraphError(ErrorCode::kBadName, "from fx");
+      case 0:
+        throw std::out_of_range("no such key");
+      case 1:
+        TORCH_CHECK(false, "from LibTorch");
+      case 2:
+        throw 42;
+      default:
+        throw GraphError(ErrorCode::kBadName, "from fx");
     }
   });
   auto graph = std::make_shared<Graph>();
@@ -98,9 +102,8 @@ TEST(NodeError, S0_09_every_kind_of_exception_carries_the_node) {
 }
 
 TEST(NodeError, the_original_exception_is_nested) {
-  register_wrapped_function("error_test_out_of_range", [](Values, KwValues) -> Value {
-    throw std::out_of_range("original");
-  });
+  register_wrapped_function("error_test_out_of_range",
+                            [](Values, KwValues) -> Value { throw std::out_of_range("original"); });
   auto graph = std::make_shared<Graph>();
   graph->output(graph->call_function("error_test_out_of_range"));
   GraphModule gm(graph);

@@ -164,8 +164,8 @@ TEST(NodeHooks, a_handle_may_outlive_its_interpreter) {
 TEST(NodeHooks, an_exception_from_a_hook_carries_the_node) {
   auto gm = affine_module();
   Interpreter interpreter(*gm);
-  HookHandle handle = interpreter.register_node_pre_hook(
-      [](Node& node, const Values&, const KwValues&) {
+  HookHandle handle =
+      interpreter.register_node_pre_hook([](Node& node, const Values&, const KwValues&) {
         if (node.name() == "mul") throw std::runtime_error("from the hook");
       });
   EXPECT_FX_ERROR(interpreter.run({1}), RunError, kNodeFailed,
@@ -174,7 +174,8 @@ TEST(NodeHooks, an_exception_from_a_hook_carries_the_node) {
   EXPECT_EQ(interpreter.run({1}).toInt(), 4);
 }
 
-// --- ready-made helpers ----------------------------------------------------------------------------
+// --- ready-made helpers
+// ----------------------------------------------------------------------------
 
 TEST(NodeLog, S0_31_prints_each_node_with_arguments_and_result) {
   auto graph = std::make_shared<Graph>();
@@ -333,7 +334,8 @@ TEST(ProfilingInterpreter, S0_45_reports_time_shape_dtype_and_bytes) {
   const std::string table = profiler.table();
   std::istringstream lines(table);
   Names names;
-  for (std::string line; std::getline(lines, line);) names.push_back(line.substr(0, line.find(' ')));
+  for (std::string line; std::getline(lines, line);)
+    names.push_back(line.substr(0, line.find(' ')));
   EXPECT_EQ(names, (Names{"name", "x", "y", "param", "add", "mul", "linear", "output"}));
   EXPECT_THAT(table, HasSubstr("call_module"));
   EXPECT_THAT(table, HasSubstr("f32"));

@@ -120,10 +120,9 @@ TEST(Interpreter, F5_structured_inputs_and_outputs) {
     return spec;
   };
   using Kind = TreeSpec::Kind;
-  gm.set_specs(
-      node(Kind::kTuple, {node(Kind::kTuple, {node(Kind::kTuple, {leaf, leaf})}),
-                          node(Kind::kDict, {node(Kind::kDict, {leaf}, {"k"})}, {"c"})}),
-      node(Kind::kDict, {leaf, node(Kind::kList, {leaf})}, {"sum", "rest"}));
+  gm.set_specs(node(Kind::kTuple, {node(Kind::kTuple, {node(Kind::kTuple, {leaf, leaf})}),
+                                   node(Kind::kDict, {node(Kind::kDict, {leaf}, {"k"})}, {"c"})}),
+               node(Kind::kDict, {leaf, node(Kind::kList, {leaf})}, {"sum", "rest"}));
   const Value pair = c10::ivalue::Tuple::create(Values{1, 2});
   c10::impl::GenericDict dict(c10::StringType::get(), c10::AnyType::get());
   dict.insert("k", 5);

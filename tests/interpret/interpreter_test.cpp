@@ -107,9 +107,8 @@ TEST(Interpreter, S0_34_values_at_seed_0) {
   auto gm = param_module(model);
   const at::Tensor x = torch::randn({10, 20}), y = torch::randn({10, 1});
   const at::Tensor result = Interpreter(*gm).run({x, y}).toTensor();
-  EXPECT_TRUE(torch::allclose(result[0],
-                              row({0.688611f, -1.518742f, 1.672375f, 0.668162f, -0.618695f}), 0,
-                              1e-5));
+  EXPECT_TRUE(torch::allclose(
+      result[0], row({0.688611f, -1.518742f, 1.672375f, 0.668162f, -0.618695f}), 0, 1e-5));
 }
 
 TEST(Interpreter, S0_38_inputs_bind_by_position) {
@@ -121,7 +120,8 @@ TEST(Interpreter, S0_38_inputs_bind_by_position) {
   EXPECT_EQ(Interpreter(gm).run({10, 3}).toInt(), 7);
   EXPECT_EQ(Interpreter(gm).run({3, 10}).toInt(), -7);
   // Extra inputs are an error here; strict = false ignores them, as torch.fx does.
-  EXPECT_FX_ERROR(Interpreter(gm).run({10, 3, 4}), RunError, kExtraInput, "2 inputs (x, y), found 3");
+  EXPECT_FX_ERROR(Interpreter(gm).run({10, 3, 4}), RunError, kExtraInput,
+                  "2 inputs (x, y), found 3");
   EXPECT_EQ(Interpreter(gm).run({10, 3, 4}, {.strict = false}).toInt(), 7);
 }
 
@@ -224,10 +224,10 @@ TEST(Interpreter, S2_18_run_calls_run_node_which_calls_the_handler) {
   auto gm = affine_module();
   CallLog interpreter(*gm);
   interpreter.run({1}, {});
-  EXPECT_THAT(interpreter.log,
-              ElementsAre("run", "run_node", "placeholder(x)", "run_node",
-                          "call_function(operator.add)", "run_node", "call_function(operator.mul)",
-                          "run_node", "output(output)"));
+  EXPECT_THAT(
+      interpreter.log,
+      ElementsAre("run", "run_node", "placeholder(x)", "run_node", "call_function(operator.add)",
+                  "run_node", "call_function(operator.mul)", "run_node", "output(output)"));
 }
 
 TEST(Interpreter, S4_05_has_one_handler_for_each_opcode) {
@@ -275,8 +275,8 @@ TEST(Interpreter, S4_09_dotted_targets_and_keywords_reach_the_module) {
   Interpreter interpreter(*gm);
   const at::Tensor wanted = model->sub_module_a->linear->forward(x);
   EXPECT_TRUE(same(interpreter.call_module("sub_module_a.linear", {x}, {}), wanted));
-  EXPECT_TRUE(same(interpreter.call_module("sub_module_a.linear", {}, {{Symbol("input"), x}}),
-                   wanted));
+  EXPECT_TRUE(
+      same(interpreter.call_module("sub_module_a.linear", {}, {{Symbol("input"), x}}), wanted));
 }
 
 TEST(Interpreter, S4_10_call_module_returns_any_value) {
@@ -313,9 +313,11 @@ TEST(Interpreter, S4_12_call_log_of_a_leaf_module) {
   CallLog interpreter(gm);
   const at::Tensor result = interpreter.run({torch::randn({1, 10})}, {}).toTensor();
   std::erase_if(interpreter.log, [](const std::string& line) { return !line.ends_with(')'); });
-  EXPECT_THAT(interpreter.log, ElementsAre("placeholder(x)", "call_module(linear)", "output(output)"));
+  EXPECT_THAT(interpreter.log,
+              ElementsAre("placeholder(x)", "call_module(linear)", "output(output)"));
   EXPECT_TRUE(torch::allclose(
-      result, row({-0.434884f, 0.517306f, 0.265815f, -1.530562f, 0.747835f}).unsqueeze(0), 0, 1e-5));
+      result, row({-0.434884f, 0.517306f, 0.265815f, -1.530562f, 0.747835f}).unsqueeze(0), 0,
+      1e-5));
 }
 
 TEST(Interpreter, S4_50_forward_of_own_modules_runs_under_the_leaf_policy_only) {
@@ -498,8 +500,7 @@ TEST(Interpreter, boxed_inputs_die_at_their_last_use) {
       if (node.name() == "neg_1") expired = weak.expired();
       return Interpreter::run_node(node);
     }
-    c10::weak_intrusive_ptr<c10::TensorImpl> weak{
-        c10::intrusive_ptr<c10::TensorImpl>()};
+    c10::weak_intrusive_ptr<c10::TensorImpl> weak{c10::intrusive_ptr<c10::TensorImpl>()};
     bool expired = false;
   };
   auto graph = std::make_shared<Graph>();
@@ -510,8 +511,8 @@ TEST(Interpreter, boxed_inputs_die_at_their_last_use) {
   for (bool boxed : {true, false}) {
     Watch interpreter(gm);
     Values inputs{torch::ones({4})};
-    interpreter.weak = c10::weak_intrusive_ptr<c10::TensorImpl>(
-        inputs[0].toTensor().getIntrusivePtr());
+    interpreter.weak =
+        c10::weak_intrusive_ptr<c10::TensorImpl>(inputs[0].toTensor().getIntrusivePtr());
     boxed ? interpreter.boxed_run(inputs) : interpreter.run(std::move(inputs));
     EXPECT_TRUE(interpreter.expired) << "boxed " << boxed;
   }

@@ -86,8 +86,7 @@ struct MyModelImpl : torch::nn::Module {
     another_linear = register_module("another_linear", torch::nn::Linear(5, 2));
   }
   at::Tensor forward(at::Tensor x) {
-    return another_linear->forward(
-        sub_module_b->forward(torch::relu(sub_module_a->forward(x))));
+    return another_linear->forward(sub_module_b->forward(torch::relu(sub_module_a->forward(x))));
   }
 
   MySubModule sub_module_a{nullptr};

@@ -48,11 +48,10 @@ TEST(Transformer, I_018_I_021_identity_keeps_names_types_meta_and_defaults) {
   mul.meta().set("note", "keep me");
   mul.set_stack_trace("here");
   x.meta().set("origin", "input");
-  Node& output = graph->output(
-      Argument::dict({{"y", Argument::list({mul, weight})},
-                      {"format", c10::MemoryFormat::ChannelsLast},
-                      {"slice", Argument::slice({}, 3)}}),
-      "Dict");
+  Node& output = graph->output(Argument::dict({{"y", Argument::list({mul, weight})},
+                                               {"format", c10::MemoryFormat::ChannelsLast},
+                                               {"slice", Argument::slice({}, 3)}}),
+                               "Dict");
   output.meta().set("out", "note");
   GraphModule gm(*model, graph, "MyNet");
   auto copy = Transformer(gm).transform();
@@ -127,7 +126,8 @@ TEST(Transformer, I_022_outputs_keep_their_structure) {
   Node& x = graph->placeholder("x");
   graph->output(Argument::tuple({x, Argument::list({x, 1}), nullptr}));
   GraphModule gm(graph);
-  EXPECT_EQ(repr(Transformer(gm).transform()->graph().output_node().args()), "((x, [x, 1], None),)");
+  EXPECT_EQ(repr(Transformer(gm).transform()->graph().output_node().args()),
+            "((x, [x, 1], None),)");
   auto none = std::make_shared<Graph>();
   none->output(nullptr);
   GraphModule none_module(none);

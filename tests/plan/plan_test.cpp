@@ -39,20 +39,19 @@ TEST(Plan, prints_slots_and_last_uses) {
   Node& item = graph.call_function("operator.getitem", {block, 0});
   graph.call_function("wrapped", {item, Argument::dict({{"k", y}})});
   graph.output(Argument::tuple({item, item}));
-  EXPECT_EQ(
-      Plan(graph).str(),
-      "plan: 7 steps, 4 slots\n"
-      "  s0 = input x\n"
-      "  s1 = input y\n"
-      "  _ = input unused\n"
-      "  s2 = attr layer.weight\n"
-      "  s3 = aten::add.Tensor(self=s0, other=s1, alpha=2)\n"
-      "  s2 = aten::mul.Tensor(self=s3!, other=s2!)\n"
-      "  s2 = aten::view(self=s2!, size=[2, 3])\n"
-      "  s0 = module block(s2!, mask=s0!)\n"
-      "  s0 = operator.getitem(s0!, 0)\n"
-      "  _ = wrapped(s0, {'k': s1!})\n"
-      "  return (s0, s0!)\n");
+  EXPECT_EQ(Plan(graph).str(),
+            "plan: 7 steps, 4 slots\n"
+            "  s0 = input x\n"
+            "  s1 = input y\n"
+            "  _ = input unused\n"
+            "  s2 = attr layer.weight\n"
+            "  s3 = aten::add.Tensor(self=s0, other=s1, alpha=2)\n"
+            "  s2 = aten::mul.Tensor(self=s3!, other=s2!)\n"
+            "  s2 = aten::view(self=s2!, size=[2, 3])\n"
+            "  s0 = module block(s2!, mask=s0!)\n"
+            "  s0 = operator.getitem(s0!, 0)\n"
+            "  _ = wrapped(s0, {'k': s1!})\n"
+            "  return (s0, s0!)\n");
 }
 
 TEST(Plan, a_value_read_twice_by_a_step_is_moved_at_its_last_place) {
@@ -81,7 +80,8 @@ TEST(Plan, stack_order_decides_the_last_use_also_with_keywords) {
 TEST(Plan, constants_and_defaults_are_converted_once) {
   Graph graph;
   Node& x = graph.placeholder("x");
-  graph.output(graph.call_function("aten::max_pool2d", {x, 2}, {{"padding", Argument::list({1, 1})}}));
+  graph.output(
+      graph.call_function("aten::max_pool2d", {x, 2}, {{"padding", Argument::list({1, 1})}}));
   const Plan plan(graph);
   const OperatorCall& call = plan.steps()[0].calls.at(0);
   // kernel_size: one int for a list of two; stride, dilation and ceil_mode by default.

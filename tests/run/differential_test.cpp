@@ -65,12 +65,18 @@ std::vector<Case> cases() {
       {"function torch.sum", {"$a"}, {{"dim", list({0, 1})}}, EAGER(at::sum(a, {0, 1}))},
       {"function torch.mean", {"$a"}, {{"dtype", c10::kDouble}}, EAGER(a.mean(at::kDouble))},
       {"function torch.max", {"$a"}, {}, EAGER(a.max())},
-      {"function torch.clamp", {"$a"}, {{"min", -0.5}, {"max", 0.5}}, EAGER(at::clamp(a, -0.5, 0.5))},
+      {"function torch.clamp",
+       {"$a"},
+       {{"min", -0.5}, {"max", 0.5}},
+       EAGER(at::clamp(a, -0.5, 0.5))},
       {"function torch.where", {"$a", "$a", "$b"}, {}, nullptr},  // replaced below
       {"function torch.softmax", {"$a", -1}, {}, EAGER(at::softmax(a, -1))},
       {"function torch.transpose", {"$a", 0, 1}, {}, EAGER(a.transpose(0, 1))},
       {"function torch.flatten", {"$a", 0}, {}, EAGER(a.flatten())},
-      {"function torch.zeros_like", {"$a"}, {{"dtype", c10::kLong}}, EAGER(at::zeros_like(a, at::kLong))},
+      {"function torch.zeros_like",
+       {"$a"},
+       {{"dtype", c10::kLong}},
+       EAGER(at::zeros_like(a, at::kLong))},
       {"function torch.full", {list({2, 2}), 1.5}, {}, EAGER(at::full({2, 2}, 1.5))},
       {"function torch.einsum", {"ij,jk->ik", "$a", "$c"}, {}, nullptr},
       {"function aten::linear", {"$a", "$b", nullptr}, {}, EAGER(at::linear(a, b))},
@@ -82,7 +88,10 @@ std::vector<Case> cases() {
       {"method reshape", {"$a", tuple({2, 6})}, {}, EAGER(a.reshape({2, 6}))},
       {"method permute", {"$a", 1, 0}, {}, EAGER(a.permute({1, 0}))},
       {"method sum", {"$a", 1}, {}, EAGER(a.sum(1))},
-      {"method mean", {"$a", list({0})}, {{"keepdim", true}}, EAGER(a.mean(at::IntArrayRef{0}, true))},
+      {"method mean",
+       {"$a", list({0})},
+       {{"keepdim", true}},
+       EAGER(a.mean(at::IntArrayRef{0}, true))},
       {"method to", {"$a", c10::kHalf}, {}, EAGER(a.to(at::kHalf))},
       {"method to", {"$a", c10::Device("cpu")}, {}, EAGER(a)},
       {"method to", {"$a", "cpu", c10::kDouble}, {}, EAGER(a.to(at::kDouble))},
@@ -120,7 +129,8 @@ TEST(Differential, single_operators) {
     Args args;
     for (const Argument& arg : test.args) args.push_back(bind_inputs(arg, *graph));
     Kwargs kwargs;
-    for (const KwArg& arg : test.kwargs) kwargs.emplace_back(arg.key, bind_inputs(arg.value, *graph));
+    for (const KwArg& arg : test.kwargs)
+      kwargs.emplace_back(arg.key, bind_inputs(arg.value, *graph));
     if (op == "function torch.where") args[0] = *graph->find_node("m");
     if (op == "function torch.einsum") args = {args[0], Argument::list({args[1], args[2]})};
     const std::string name = op.substr(op.find(' ') + 1);
@@ -146,10 +156,14 @@ std::shared_ptr<Graph> random_program(std::mt19937& random) {
   };
   auto tensor_or_number = [&]() -> Argument {
     switch (random() % 4) {
-      case 0: return static_cast<int>(random() % 5) - 2;
-      case 1: return 0.5;
-      case 2: return pick(ints);
-      default: return pick(tensors);
+      case 0:
+        return static_cast<int>(random() % 5) - 2;
+      case 1:
+        return 0.5;
+      case 2:
+        return pick(ints);
+      default:
+        return pick(tensors);
     }
   };
   constexpr std::array kUnary{"torch.relu", "aten::neg", "operator.neg", "torch.tanh", "aten::abs"};
@@ -159,7 +173,9 @@ std::shared_ptr<Graph> random_program(std::mt19937& random) {
   for (std::size_t i = 0; i < length; ++i) {
     switch (random() % 7) {
       case 0:
-      case 1: tensors.push_back(&graph->call_function(kUnary[random() % kUnary.size()], {pick(tensors)})); break;
+      case 1:
+        tensors.push_back(&graph->call_function(kUnary[random() % kUnary.size()], {pick(tensors)}));
+        break;
       case 2:
       case 3: {
         const std::string op = kBinary[random() % kBinary.size()];
@@ -167,14 +183,19 @@ std::shared_ptr<Graph> random_program(std::mt19937& random) {
         tensors.push_back(&graph->call_function(op, {pick(tensors), other}));
         break;
       }
-      case 4: ints.push_back(&graph->call_function("operator.add", {pick(ints), pick(ints)})); break;
+      case 4:
+        ints.push_back(&graph->call_function("operator.add", {pick(ints), pick(ints)}));
+        break;
       case 5: {
-        Node& cat = graph->call_function("torch.stack", {Argument::list({pick(tensors), pick(tensors)})});
-        tensors.push_back(&graph->call_function("operator.getitem", {cat, static_cast<int>(random() % 2)}));
+        Node& cat =
+            graph->call_function("torch.stack", {Argument::list({pick(tensors), pick(tensors)})});
+        tensors.push_back(
+            &graph->call_function("operator.getitem", {cat, static_cast<int>(random() % 2)}));
         break;
       }
       default:
-        tensors.push_back(&graph->call_method("clamp", {pick(tensors)}, {{"min", -3}, {"max", 3.0}}));
+        tensors.push_back(
+            &graph->call_method("clamp", {pick(tensors)}, {{"min", -3}, {"max", 3.0}}));
         break;
     }
   }
@@ -247,7 +268,8 @@ TEST(Differential, modules_in_training_and_evaluation) {
       };
       const Value eager = seeded([&] { return net->forward(batch); });
       const at::Tensor mean = net->bn->running_mean.clone();
-      EXPECT_EQ(compare_values(eager, seeded([&] { return Interpreter(gm).run({batch}); }), exact), "");
+      EXPECT_EQ(compare_values(eager, seeded([&] { return Interpreter(gm).run({batch}); }), exact),
+                "");
       EXPECT_EQ(compare_values(mean, net->bn->running_mean, exact), "");
       EXPECT_EQ(compare_values(eager, seeded([&] { return gm(batch); }), exact), "");
       EXPECT_EQ(compare_values(mean, net->bn->running_mean, exact), "");

@@ -14,7 +14,8 @@ using ::testing::HasSubstr;
 at::Tensor row(std::vector<float> values) { return torch::tensor(values); }
 
 bool same(const Value& a, const at::Tensor& b) {
-  return a.isTensor() && a.toTensor().scalar_type() == b.scalar_type() && at::equal(a.toTensor(), b);
+  return a.isTensor() && a.toTensor().scalar_type() == b.scalar_type() &&
+         at::equal(a.toTensor(), b);
 }
 
 TEST(GraphModule, S1_26_runs_the_program_of_the_last_recompile) {
@@ -145,7 +146,8 @@ TEST(GraphModule, inputs_and_values_are_let_go_also_on_errors) {
   EXPECT_THROW(gm.forward({a, b}), RunError);
   EXPECT_EQ(a.use_count(), 1);
   EXPECT_EQ(b.use_count(), 1);
-  EXPECT_EQ(to_string(gm.forward({a, a})), "(tensor([-1., -1.]), tensor([2., 2.]), tensor([1., 1.]))");
+  EXPECT_EQ(to_string(gm.forward({a, a})),
+            "(tensor([-1., -1.]), tensor([2., 2.]), tensor([1., 1.]))");
   EXPECT_EQ(a.use_count(), 1);
 }
 
@@ -168,7 +170,8 @@ TEST(GraphModule, operators_without_results_and_with_several) {
   Node& max = graph->call_function("aten::max.dim", {x, 1});
   Node& values = graph->call_function("operator.getitem", {max, 0});
   Node& last = graph->call_function("operator.getitem", {max, -1});
-  Node& check = graph->call_function("aten::_assert_async", {graph->call_function("aten::any", {x})});
+  Node& check =
+      graph->call_function("aten::_assert_async", {graph->call_function("aten::any", {x})});
   graph->output(Argument::list({values, last, check}));
   GraphModule gm(graph);
   const at::Tensor in = torch::tensor({{1.0f, 3.0f}, {5.0f, 2.0f}});
@@ -178,7 +181,8 @@ TEST(GraphModule, operators_without_results_and_with_several) {
   EXPECT_TRUE(result[2].isNone());
   auto bad = std::make_shared<Graph>();
   Node& t = bad->placeholder("t");
-  bad->output(bad->call_function("operator.getitem", {bad->call_function("aten::max.dim", {t, 1}), 2}));
+  bad->output(
+      bad->call_function("operator.getitem", {bad->call_function("aten::max.dim", {t, 1}), 2}));
   GraphModule out_of_range(bad);
   EXPECT_FX_ERROR(out_of_range(in), RunError, kNodeFailed, "While executing %getitem");
 }
@@ -207,7 +211,8 @@ TEST(GraphModule, single_overloads_take_numbers_for_tensors) {
   EXPECT_TRUE(same(gm(row({1})), row({3})));
   // As a wrapped number: an int does not change the dtype, and ints stay ints.
   EXPECT_TRUE(same(gm(torch::tensor({1}, at::kInt)), torch::tensor({3}, at::kInt)));
-  EXPECT_TRUE(same(Interpreter(gm).run({torch::tensor({1}, at::kInt)}), torch::tensor({3}, at::kInt)));
+  EXPECT_TRUE(
+      same(Interpreter(gm).run({torch::tensor({1}, at::kInt)}), torch::tensor({3}, at::kInt)));
 }
 
 TEST(GraphModule, keeps_running_while_it_recompiles_the_graph_of_its_caller) {
