@@ -1,5 +1,6 @@
 #include "tests/graph/random_graph.h"
 
+#include <algorithm>
 #include <bit>
 #include <limits>
 #include <random>
