@@ -52,8 +52,8 @@ std::string Liveness::str() const {
   std::string out = "   pos  " + padded("node") + "  " + padded("last user") + "    live\n";
   for (std::size_t i = 0; i < lifetimes.size(); ++i)
     out += number(i) + "  " + padded(std::string(lifetimes[i].node->name())) + "  " +
-           padded(lifetimes[i].last_user ? std::string(lifetimes[i].last_user->name()) : "-") + "  " +
-           number(live[i]) + "\n";
+           padded(lifetimes[i].last_user ? std::string(lifetimes[i].last_user->name()) : "-") +
+           "  " + number(live[i]) + "\n";
   return out + "peak: " + std::to_string(peak) + " values\n";
 }
 

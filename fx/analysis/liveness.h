@@ -16,8 +16,8 @@ struct Lifetime {
   std::size_t last_use = 0;         ///< position of the last user; `defined` when nobody reads it
 };
 
-/// How long values live and how many at once, when each dies at its last use. Knows nothing of views:
-/// a value whose storage another one shares is counted like any other.
+/// How long values live and how many at once, when each dies at its last use. Knows nothing of
+/// views: a value whose storage another one shares is counted like any other.
 struct Liveness {
   std::vector<Lifetime> lifetimes;  ///< one for each node, in graph order
   /// By position: values that exist while the node runs, its inputs and its own result included.

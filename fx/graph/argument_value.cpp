@@ -38,9 +38,12 @@ Value dict_value(std::span<const DictItem> items, NodeReader read, EnumReader en
 // Enumerations are ints, as everywhere in LibTorch.
 Value enum_as_int(const Argument& argument) {
   switch (argument.kind()) {
-    case Argument::Kind::kDtype: return static_cast<std::int64_t>(argument.to_dtype());
-    case Argument::Kind::kLayout: return static_cast<std::int64_t>(argument.to_layout());
-    default: return static_cast<std::int64_t>(argument.to_memory_format());
+    case Argument::Kind::kDtype:
+      return static_cast<std::int64_t>(argument.to_dtype());
+    case Argument::Kind::kLayout:
+      return static_cast<std::int64_t>(argument.to_layout());
+    default:
+      return static_cast<std::int64_t>(argument.to_memory_format());
   }
 }
 
@@ -74,22 +77,34 @@ Value value_of(const Argument& argument, NodeReader read) {
 
 Value value_of(const Argument& argument, NodeReader read, EnumReader enumerated) {
   switch (argument.kind()) {
-    case Argument::Kind::kNone: return {};
-    case Argument::Kind::kBool: return argument.to_bool();
-    case Argument::Kind::kInt: return argument.to_int();
-    case Argument::Kind::kFloat: return argument.to_double();
-    case Argument::Kind::kDevice: return argument.to_device();
+    case Argument::Kind::kNone:
+      return {};
+    case Argument::Kind::kBool:
+      return argument.to_bool();
+    case Argument::Kind::kInt:
+      return argument.to_int();
+    case Argument::Kind::kFloat:
+      return argument.to_double();
+    case Argument::Kind::kDevice:
+      return argument.to_device();
     case Argument::Kind::kDtype:
     case Argument::Kind::kLayout:
-    case Argument::Kind::kMemoryFormat: return enumerated(argument);
-    case Argument::Kind::kEllipsis: return make_ellipsis();
-    case Argument::Kind::kNode: return read(argument.node());
-    case Argument::Kind::kString: return argument.to_string();
-    case Argument::Kind::kComplex: return c10::complex<double>(argument.to_complex());
-    case Argument::Kind::kList: return make_list(values_of(argument.items(), read, enumerated));
+    case Argument::Kind::kMemoryFormat:
+      return enumerated(argument);
+    case Argument::Kind::kEllipsis:
+      return make_ellipsis();
+    case Argument::Kind::kNode:
+      return read(argument.node());
+    case Argument::Kind::kString:
+      return argument.to_string();
+    case Argument::Kind::kComplex:
+      return c10::complex<double>(argument.to_complex());
+    case Argument::Kind::kList:
+      return make_list(values_of(argument.items(), read, enumerated));
     case Argument::Kind::kTuple:
       return c10::ivalue::Tuple::create(values_of(argument.items(), read, enumerated));
-    case Argument::Kind::kDict: return dict_value(argument.dict_items(), read, enumerated);
+    case Argument::Kind::kDict:
+      return dict_value(argument.dict_items(), read, enumerated);
     case Argument::Kind::kSlice: {
       Values parts = values_of(argument.items(), read, enumerated);
       return make_slice(std::move(parts[0]), std::move(parts[1]), std::move(parts[2]));

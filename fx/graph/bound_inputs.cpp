@@ -27,8 +27,8 @@ std::string counted(std::size_t count, std::string_view noun) {
 InputSignature::InputSignature(const Graph& graph) {
   for (const Node& node : graph.nodes()) {
     if (!node.is_placeholder()) continue;
-    Parameter parameter{node.target().str(), std::string(node.name()), node.num_args() > 0, {},
-                        &node};
+    Parameter parameter{
+        node.target().str(), std::string(node.name()), node.num_args() > 0, {}, &node};
     // A default is a constant; a graph that says otherwise fails when the placeholder runs.
     if (parameter.has_default && !node.args()[0].has_nodes())
       parameter.default_value = value_of(node.args()[0]);
@@ -46,9 +46,9 @@ BoundInputs::BoundInputs(const InputSignature& signature, Values&& args, KwValue
     if (!is_starred(parameter.target) && !(skipped && skipped(*parameter.node)))
       open.push_back(&parameter);
   if (strict && !signature.takes_any_positional && args.size() > open.size())
-    throw RunError(ErrorCode::kExtraInput,
-                   "the graph takes " + counted(open.size(), "input") + " (" + list_names(open) +
-                       "), found " + std::to_string(args.size()));
+    throw RunError(ErrorCode::kExtraInput, "the graph takes " + counted(open.size(), "input") +
+                                               " (" + list_names(open) + "), found " +
+                                               std::to_string(args.size()));
   for (KwValue& kwarg : kwargs) {
     const auto found = std::find_if(open.begin(), open.end(), [&](const auto* parameter) {
       return kwarg.key == parameter->target || kwarg.key == parameter->name;
@@ -107,9 +107,10 @@ void flatten_inputs(const GraphModule& module, const InputSignature& signature, 
     c10::impl::GenericDict keywords(c10::StringType::get(), c10::AnyType::get());
     for (KwValue& kwarg : kwargs) keywords.insert(kwarg.key.str(), std::move(kwarg.value));
     Values leaves;
-    flatten(*module.in_spec(), c10::ivalue::Tuple::create(Values{
-                                   c10::ivalue::Tuple::create(std::move(args)), keywords}),
-            leaves);
+    flatten(
+        *module.in_spec(),
+        c10::ivalue::Tuple::create(Values{c10::ivalue::Tuple::create(std::move(args)), keywords}),
+        leaves);
     args = std::move(leaves);
     kwargs.clear();
   }

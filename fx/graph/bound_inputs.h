@@ -31,15 +31,16 @@ struct InputSignature {
 };
 
 /// The inputs of one run, handed out to placeholders in order, as Python binds a call: positional
-/// inputs from the left, then keywords, then defaults; "*args" takes the remaining positional inputs as
-/// a list, "**kwargs" the remaining keywords as a dict.
+/// inputs from the left, then keywords, then defaults; "*args" takes the remaining positional
+/// inputs as a list, "**kwargs" the remaining keywords as a dict.
 class BoundInputs {
  public:
   BoundInputs() = default;
-  /// Checks arity and keywords; a missing input shows when it is taken. `skipped` placeholders (null:
-  /// none) have a value already and take no input. O(placeholders * keywords).
+  /// Checks arity and keywords; a missing input shows when it is taken. `skipped` placeholders
+  /// (null: none) have a value already and take no input. O(placeholders * keywords).
   /// @param strict false ignores extra positional inputs, as torch.fx's Interpreter does.
-  /// @throws RunError kExtraInput and kUnknownInput naming the placeholders; nothing is consumed then.
+  /// @throws RunError kExtraInput and kUnknownInput naming the placeholders; nothing is consumed
+  /// then.
   BoundInputs(const InputSignature& signature, Values&& args, KwValues&& kwargs, bool strict = true,
               const std::function<bool(const Node&)>& skipped = {});
 
@@ -54,8 +55,9 @@ class BoundInputs {
   KwValues kwargs_;
 };
 
-/// The flat inputs of a graph whose module has an in_spec, from structured ones: the spec is a pair of
-/// (args tuple, kwargs dict). Without in_spec both stay as they are. Checks the module's input guards.
+/// The flat inputs of a graph whose module has an in_spec, from structured ones: the spec is a pair
+/// of (args tuple, kwargs dict). Without in_spec both stay as they are. Checks the module's input
+/// guards.
 /// @throws RunError kWrongType naming the part that does not fit; kShapeMismatch.
 /// @param signature of the graph that is going to run.
 void flatten_inputs(const GraphModule& module, const InputSignature& signature, Values& args,

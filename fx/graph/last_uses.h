@@ -8,10 +8,10 @@
 
 namespace fx {
 
-/// Where each value of a graph is read for the last time, in list order, for the graph as it stands:
-/// torch.fx's Interpreter.user_to_last_uses. A value that nobody reads dies right after its own node,
-/// so that nothing lives longer than it must; the value of the output node never dies.
-/// A use by a node that stands before its producer (a broken graph) does not count.
+/// Where each value of a graph is read for the last time, in list order, for the graph as it
+/// stands: torch.fx's Interpreter.user_to_last_uses. A value that nobody reads dies right after its
+/// own node, so that nothing lives longer than it must; the value of the output node never dies. A
+/// use by a node that stands before its producer (a broken graph) does not count.
 class LastUses {
  public:
   LastUses() = default;
@@ -26,7 +26,7 @@ class LastUses {
   }
 
  private:
-  std::vector<const Node*> nodes_;     // grouped by the node after which they die
+  std::vector<const Node*> nodes_;    // grouped by the node after which they die
   std::vector<std::uint32_t> begin_;  // by node id: where its group starts; one more at the end
 };
 

@@ -20,8 +20,8 @@ class ModulePath {
   /// The submodule there, or null. O(atoms).
   const std::shared_ptr<torch::nn::Module>* find_module(const torch::nn::Module& root) const;
 
-  /// "Node referenced nonexistent target a.b: 'Linear' object has no attribute 'b'", up to the failing
-  /// atom. @throws RunError kMissingAttr
+  /// "Node referenced nonexistent target a.b: 'Linear' object has no attribute 'b'", up to the
+  /// failing atom. @throws RunError kMissingAttr
   [[noreturn]] void throw_missing(const torch::nn::Module& root) const;
 
  private:

@@ -23,8 +23,10 @@ ErrorCode code_of_current_exception() {
       case ErrorCode::kMissingInput:
       case ErrorCode::kMissingValue:
       case ErrorCode::kMissingAttr:
-      case ErrorCode::kDeviceMismatch: return from_inside ? ErrorCode::kNodeFailed : error.code();
-      default: return ErrorCode::kNodeFailed;
+      case ErrorCode::kDeviceMismatch:
+        return from_inside ? ErrorCode::kNodeFailed : error.code();
+      default:
+        return ErrorCode::kNodeFailed;
     }
   } catch (...) {
     return ErrorCode::kNodeFailed;
@@ -78,8 +80,7 @@ void rethrow_for_node(const Node& node, const NamedValues& inputs, std::string_v
 void throw_missing_value(const Node& user, const Node& value) {
   throw RunError(ErrorCode::kMissingValue,
                  "Node " + std::string(user.name()) + " referenced nonexistent value " +
-                     std::string(value.name()) +
-                     "! Run Graph.lint() to diagnose such issues");
+                     std::string(value.name()) + "! Run Graph.lint() to diagnose such issues");
 }
 
 }  // namespace fx

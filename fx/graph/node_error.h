@@ -18,18 +18,19 @@ std::string current_exception_text();
 /// Values that a failing node read, under the names of their nodes.
 using NamedValues = std::vector<std::pair<std::string, Value>>;
 
-/// Call this in a handler: rethrows the exception being handled as a RunError that has it nested and
-/// says where it happened:
+/// Call this in a handler: rethrows the exception being handled as a RunError that has it nested
+/// and says where it happened:
 ///
 ///     <original text>
 ///
-///     While executing %add : [num_users=1] = call_function[target=operator.add](args = (%x, %y), ...
+///     While executing %add : [num_users=1] = call_function[target=operator.add](args = (%x, %y),
+///     ...
 ///       x: Tensor f32[2, 3]
 ///     Module: encoder.layer1
 ///     Original traceback: ...
 ///
-/// The code is kNodeFailed, but kMissingInput, kMissingValue, kMissingAttr and kDeviceMismatch of this
-/// graph are kept. @param note a further line, or empty.
+/// The code is kNodeFailed, but kMissingInput, kMissingValue, kMissingAttr and kDeviceMismatch of
+/// this graph are kept. @param note a further line, or empty.
 [[noreturn]] void rethrow_for_node(const Node& node, const NamedValues& inputs,
                                    std::string_view note = {});
 
