@@ -1,7 +1,6 @@
 #include "fx/graph/namespace.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstring>
 #include <functional>
@@ -79,21 +78,57 @@ struct Split {
   std::string_view base;
   std::uint64_t number = 0;
   bool numbered = false;
+  bool canonical = false;  // base + "_" + number gives the text back: no leading zeros
 };
+
+constexpr std::size_t kMaxDigits = 18;
+constexpr std::uint64_t kMaxNumber = 999'999'999'999'999'999u;
 
 // "add_12" -> add, 12. The base is at least one character; numbers beyond 18 digits are text.
 Split split_number(std::string_view name) {
   std::size_t digits = 0;
   while (digits < name.size() && is_digit(name[name.size() - 1 - digits])) ++digits;
-  if (digits == 0 || digits > 18 || digits + 2 > name.size() ||
+  if (digits == 0 || digits > kMaxDigits || digits + 2 > name.size() ||
       name[name.size() - 1 - digits] != '_')
     return {name};
-  Split split{name.substr(0, name.size() - digits - 1), 0, true};
-  std::from_chars(name.data() + name.size() - digits, name.data() + name.size(), split.number);
+  const char* number = name.data() + name.size() - digits;
+  Split split{name.substr(0, name.size() - digits - 1), 0, true, digits == 1 || *number != '0'};
+  std::from_chars(number, name.data() + name.size(), split.number);
   return split;
 }
 
+// Whether the numbered names of `base` stand in its array. Names with two numbers ("add_1_2") do
+// not, so that a look-up takes two steps at most.
+bool has_array(std::string_view base) { return !split_number(base).numbered; }
+
+// "add", 12 -> "add_12" at `out`, which has room for base.size() + 21 characters. Returns the end.
+char* write_numbered(char* out, std::string_view base, std::uint64_t number) {
+  std::memcpy(out, base.data(), base.size());
+  out += base.size();
+  *out++ = '_';
+  return std::to_chars(out, out + 20, number).ptr;
+}
+
+std::string numbered_text(std::string_view base, std::uint64_t number) {
+  std::string text(base.size() + 21, '\0');
+  text.resize(static_cast<std::size_t>(write_numbered(text.data(), base, number) - text.data()));
+  return text;
+}
+
+std::uint32_t hash_of(std::string_view text) {
+  return static_cast<std::uint32_t>(std::hash<std::string_view>{}(text));
+}
+
 }  // namespace
+
+namespace detail {
+struct NumberedNames {
+  std::uint64_t count = 0;            // highest number given to this base so far
+  std::vector<NameEntry*> by_number;  // null: no such name; at least about half is not
+  std::size_t filled = 0;             // of by_number
+  std::size_t elsewhere = 0;          // names in the hash table, for their numbers are too high
+};
+}  // namespace detail
 
 bool is_reserved_name(std::string_view name) {
   return std::binary_search(std::begin(kReserved), std::end(kReserved), name);
@@ -112,46 +147,58 @@ NameEntry* Namespace::create(std::string_view candidate) {
   NameEntry* name = entry(candidate);
   NameEntry* base = split.numbered ? entry(split.base) : name;
   std::uint64_t number = split.number;
-  std::string numbered;
   auto next = [&] {
-    char digits[24];
     ++number;
-    auto end = std::to_chars(digits, digits + sizeof digits, number).ptr;
-    numbered.assign(split.base);
-    numbered += '_';
-    numbered.append(digits, end);
-    name = entry(numbered);
+    name = number <= kMaxNumber && (!split.numbered || has_array(split.base))
+               ? numbered_entry(*base, number)
+               : entry(numbered_text(split.base, number));
   };
   if (!split.numbered || name->used) {
-    number = base->count;
+    number = base->numbered ? base->numbered->count : 0;
     if (name->reserved) next();
   }
   while (name->used) next();
   name->used = true;
-  base->count = number;
+  if (number > 0 || base->numbered) numbered_names(*base).count = number;
   return name;
 }
 
 NameEntry* Namespace::find(std::string_view name) const noexcept {
-  const std::uint64_t hash = std::hash<std::string_view>{}(name);
+  const Split split = split_number(name);
+  if (split.canonical && has_array(split.base)) {
+    const NameEntry* base = find_hashed(split.base, hash_of(split.base));
+    if (!base || !base->numbered) return nullptr;
+    const auto& by_number = base->numbered->by_number;
+    if (split.number < by_number.size() && by_number[split.number]) return by_number[split.number];
+    if (base->numbered->elsewhere == 0) return nullptr;
+  }
+  return find_hashed(name, hash_of(name));
+}
+
+NameEntry* Namespace::find_hashed(std::string_view text, std::uint32_t hash) const noexcept {
   for (std::size_t i = hash & (table_.size() - 1);; i = (i + 1) & (table_.size() - 1)) {
     NameEntry* slot = table_[i];
-    if (!slot || (slot->hash == hash && slot->text == name)) return slot;
+    if (!slot || (slot->hash == hash && slot->text == text)) return slot;
   }
 }
 
 NameEntry* Namespace::entry(std::string_view text) {
-  const std::uint64_t hash = std::hash<std::string_view>{}(text);
+  const Split split = split_number(text);
+  return split.canonical && has_array(split.base)
+             ? numbered_entry(*hashed_entry(split.base), split.number)
+             : hashed_entry(text);
+}
+
+NameEntry* Namespace::hashed_entry(std::string_view text) {
+  const std::uint32_t hash = hash_of(text);
   std::size_t i = hash & (table_.size() - 1);
   for (; table_[i]; i = (i + 1) & (table_.size() - 1))
     if (table_[i]->hash == hash && table_[i]->text == text) return table_[i];
-  if (entries_left_ == 0) {
-    constexpr std::size_t kBlock = 128;
-    entry_blocks_.push_back(std::make_unique<NameEntry[]>(kBlock));
-    entries_left_ = kBlock;
-  }
-  NameEntry* made = &entry_blocks_.back()[--entries_left_];
-  made->text = store(text);
+  char* stored = allocate_text(text.size());
+  std::memcpy(stored, text.data(), text.size());
+  text_next_ += text.size();
+  text_left_ -= text.size();
+  NameEntry* made = allocate_entry({stored, text.size()});
   made->hash = hash;
   made->reserved = is_reserved_name(text);
   table_[i] = made;
@@ -159,18 +206,62 @@ NameEntry* Namespace::entry(std::string_view text) {
   return made;
 }
 
-std::string_view Namespace::store(std::string_view text) {
-  if (text.size() > text_left_) {
-    const std::size_t size = std::max<std::size_t>(4096, text.size());
-    text_blocks_.push_back(std::make_unique_for_overwrite<char[]>(size));
-    text_next_ = text_blocks_.back().get();
-    text_left_ = size;
+// No reserved name has a number.
+NameEntry* Namespace::numbered_entry(NameEntry& base, std::uint64_t number) {
+  detail::NumberedNames& names = numbered_names(base);
+  auto& by_number = names.by_number;
+  if (number < by_number.size() && by_number[number]) return by_number[number];
+  const bool fits = number <= 2 * names.filled + 16;
+  NameEntry* made = nullptr;
+  if (!fits || names.elsewhere > 0) {
+    const std::string text = numbered_text(base.text, number);
+    made = find_hashed(text, hash_of(text));
+    if (!fits) {
+      if (made) return made;
+      ++names.elsewhere;
+      return hashed_entry(text);
+    }
   }
-  std::memcpy(text_next_, text.data(), text.size());
-  std::string_view stored(text_next_, text.size());
-  text_next_ += text.size();
-  text_left_ -= text.size();
-  return stored;
+  if (number >= by_number.size()) by_number.resize(number + 1, nullptr);
+  ++names.filled;
+  if (made) {
+    --names.elsewhere;
+  } else {
+    char* text = allocate_text(base.text.size() + 21);
+    const auto size = static_cast<std::size_t>(write_numbered(text, base.text, number) - text);
+    text_next_ += size;
+    text_left_ -= size;
+    made = allocate_entry({text, size});
+  }
+  return by_number[number] = made;
+}
+
+detail::NumberedNames& Namespace::numbered_names(NameEntry& base) {
+  if (!base.numbered)
+    base.numbered = numbered_.emplace_back(std::make_unique<detail::NumberedNames>()).get();
+  return *base.numbered;
+}
+
+NameEntry* Namespace::allocate_entry(std::string_view text) {
+  constexpr std::size_t kBlock = 128;
+  if (entry_blocks_.empty() || entries_used_ == kBlock) {
+    entry_blocks_.push_back(std::make_unique<NameEntry[]>(kBlock));
+    entries_used_ = 0;
+  }
+  NameEntry* made = &entry_blocks_.back()[entries_used_++];
+  made->text = text;
+  return made;
+}
+
+// Room for `size` characters at text_next_; the caller takes what it needs.
+char* Namespace::allocate_text(std::size_t size) {
+  if (size > text_left_) {
+    const std::size_t block = std::max<std::size_t>(4096, size);
+    text_blocks_.push_back(std::make_unique_for_overwrite<char[]>(block));
+    text_next_ = text_blocks_.back().get();
+    text_left_ = block;
+  }
+  return text_next_;
 }
 
 void Namespace::grow() {
