@@ -7,8 +7,7 @@ namespace fx {
 namespace {
 
 constexpr std::array kErrorTable = {
-#define FX_ERROR_CODE(kind, name, number, advice) \
-  ErrorInfo{ErrorCode::name, #kind, #name, advice},
+#define FX_ERROR_CODE(kind, name, number, advice) ErrorInfo{ErrorCode::name, #kind, #name, advice},
 #include "fx/base/error_codes.def"
 #undef FX_ERROR_CODE
 };

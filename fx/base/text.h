@@ -25,8 +25,8 @@ std::string snake_case(std::string_view text);
 /// Whether `text` is an ASCII identifier ([A-Za-z_][A-Za-z0-9_]*).
 bool is_identifier(std::string_view text);
 
-/// The candidate that is nearest to `text` by edit distance, or empty if none is near enough to be a
-/// likely misspelling. For "did you mean" lines. O(candidates * length^2).
+/// The candidate that is nearest to `text` by edit distance, or empty if none is near enough to be
+/// a likely misspelling. For "did you mean" lines. O(candidates * length^2).
 template <typename Range>
 std::string nearest(std::string_view text, const Range& candidates);
 

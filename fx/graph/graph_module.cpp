@@ -24,8 +24,7 @@ void for_each_atom(std::string_view path, Fn&& fn) {
   for (;;) {
     const auto dot = rest.find('.');
     const std::string_view atom = rest.substr(0, dot);
-    if (atom.empty())
-      throw GraphError(ErrorCode::kBadName, "bad attribute path " + str_repr(path));
+    if (atom.empty()) throw GraphError(ErrorCode::kBadName, "bad attribute path " + str_repr(path));
     const bool last = dot == std::string_view::npos;
     if (!fn(std::string(atom), last) || last) return;
     rest.remove_prefix(dot + 1);
@@ -69,11 +68,14 @@ Found find_attribute(const torch::nn::Module& root, std::string_view path) {
 }
 
 // A plain container made for a path, as opposed to a module with behaviour.
-bool is_plain(const torch::nn::Module& module) { return typeid(module) == typeid(torch::nn::Module); }
+bool is_plain(const torch::nn::Module& module) {
+  return typeid(module) == typeid(torch::nn::Module);
+}
 
 }  // namespace
 
-// --- construction ----------------------------------------------------------------------------------
+// --- construction
+// ----------------------------------------------------------------------------------
 
 GraphModule::GraphModule(std::shared_ptr<Graph> graph, std::string class_name)
     : class_name_(std::move(class_name)) {
@@ -137,7 +139,8 @@ void GraphModule::share_attribute(const torch::nn::Module& root, std::string_vie
       return;
     }
     case AttrKind::kConstant:
-    case AttrKind::kMissing: break;
+    case AttrKind::kMissing:
+      break;
   }
   if (const auto* other = dynamic_cast<const GraphModule*>(&root))
     if (auto constant = other->constants_.find(path); constant != other->constants_.end())
@@ -148,7 +151,8 @@ void GraphModule::share_attribute(const torch::nn::Module& root, std::string_vie
                        std::string(path) + " but that target was not provided in root!");
 }
 
-// --- attributes ------------------------------------------------------------------------------------
+// --- attributes
+// ------------------------------------------------------------------------------------
 
 torch::nn::Module& GraphModule::make_parents(std::string_view path, std::string* leaf) {
   torch::nn::Module* at = this;
@@ -315,7 +319,8 @@ Value GraphModule::fetch_attr(std::string_view path) const {
   Found found = find_attribute(*this, path);
   switch (found.kind) {
     case AttrKind::kParameter:
-    case AttrKind::kBuffer: return found.tensor;
+    case AttrKind::kBuffer:
+      return found.tensor;
     case AttrKind::kModule:
       return Value::make_capsule(c10::make_intrusive<ModuleValue>(std::move(found.module)));
     default:
@@ -347,7 +352,8 @@ Graph* GraphModule::nested_graph(std::string_view path) const {
   return nested ? &nested->graph() : nullptr;
 }
 
-// --- state -----------------------------------------------------------------------------------------
+// --- state
+// -----------------------------------------------------------------------------------------
 
 std::vector<std::pair<std::string, at::Tensor>> GraphModule::state_dict() const {
   std::vector<std::pair<std::string, at::Tensor>> state;
@@ -379,14 +385,16 @@ void GraphModule::load_state_dict(const std::vector<std::pair<std::string, at::T
   if (!wrong.empty())
     throw RunError(ErrorCode::kShapeMismatch, "load_state_dict: shapes differ for" + wrong);
   if (strict && (!missing.empty() || !unexpected.empty()))
-    throw GraphError(ErrorCode::kMissingAttribute,
-                     "load_state_dict:" + (missing.empty() ? "" : " missing keys:" + missing + ";") +
-                         (unexpected.empty() ? "" : " unexpected keys:" + unexpected));
+    throw GraphError(
+        ErrorCode::kMissingAttribute,
+        "load_state_dict:" + (missing.empty() ? "" : " missing keys:" + missing + ";") +
+            (unexpected.empty() ? "" : " unexpected keys:" + unexpected));
   at::NoGradGuard no_grad;
   for (auto& [to, from] : copies) to.copy_(from);
 }
 
-// --- copies ----------------------------------------------------------------------------------------
+// --- copies
+// ----------------------------------------------------------------------------------------
 
 namespace {
 

@@ -18,8 +18,8 @@ namespace fx {
 
 class Executable;  // run/executable.h: what recompile() builds
 
-/// How structured inputs and outputs map to the flat ones of the graph: a tree of tuples, lists, dicts
-/// and named tuples over leaves (torch.utils._pytree.TreeSpec).
+/// How structured inputs and outputs map to the flat ones of the graph: a tree of tuples, lists,
+/// dicts and named tuples over leaves (torch.utils._pytree.TreeSpec).
 struct TreeSpec {
   enum class Kind : std::uint8_t { kLeaf, kNone, kTuple, kList, kDict, kNamedTuple };
   Kind kind = Kind::kLeaf;
@@ -34,10 +34,11 @@ struct TreeSpec {
 
 /// A torch::nn::Module that runs a graph (torch.fx.GraphModule).
 ///
-/// It owns the attributes that its graph reads: parameters, buffers, submodules and constants, under
-/// the names they had in the module they come from, shared with it, not copied; so its state_dict keys
-/// are those of the original. The graph may be edited at any time; calls run the program of the last
-/// recompile() (construction recompiles), the Interpreter always the graph as it stands.
+/// It owns the attributes that its graph reads: parameters, buffers, submodules and constants,
+/// under the names they had in the module they come from, shared with it, not copied; so its
+/// state_dict keys are those of the original. The graph may be edited at any time; calls run the
+/// program of the last recompile() (construction recompiles), the Interpreter always the graph as
+/// it stands.
 ///
 /// Threads: any number may call one GraphModule that nobody edits or recompiles.
 class GraphModule : public torch::nn::Module, public GraphOwner {
@@ -51,8 +52,8 @@ class GraphModule : public torch::nn::Module, public GraphOwner {
   /// Tensors that are no part of the root's state, by attribute path.
   using Constants = std::vector<std::pair<std::string, at::Tensor>>;
 
-  /// Takes attributes over from `root` (shared, not cloned) and its train or eval flag, and becomes the
-  /// owner of `graph`. A graph has one owner: the last GraphModule made.
+  /// Takes attributes over from `root` (shared, not cloned) and its train or eval flag, and becomes
+  /// the owner of `graph`. A graph has one owner: the last GraphModule made.
   /// @throws GraphError kMissingAttribute naming node and path.
   GraphModule(const torch::nn::Module& root, std::shared_ptr<Graph> graph,
               std::string class_name = "GraphModule", Share share = Share::kReferenced,
@@ -97,7 +98,8 @@ class GraphModule : public torch::nn::Module, public GraphOwner {
   std::shared_ptr<torch::nn::Module> clone(
       const std::optional<torch::Device>& device = std::nullopt) const override;
 
-  // --- attributes by dotted path ------------------------------------------------------------------
+  // --- attributes by dotted path
+  // ------------------------------------------------------------------
   /// Adds or replaces; makes intermediate modules. @throws GraphError kBadName
   void set_parameter(std::string_view path, at::Tensor tensor);
   /// @param persistent false keeps the buffer out of state_dict().
@@ -109,42 +111,48 @@ class GraphModule : public torch::nn::Module, public GraphOwner {
   bool add_submodule(std::string_view path, std::shared_ptr<torch::nn::Module> module);
   /// False when there is no module at that path.
   bool delete_submodule(std::string_view path);
-  /// Deletes submodules that neither call_module nor get_attr refers to (children of used ones stay).
+  /// Deletes submodules that neither call_module nor get_attr refers to (children of used ones
+  /// stay).
   void delete_all_unused_submodules();
   /// Deletes a parameter, buffer or constant of this module or of a plain container below it. False
-  /// when there is none, or when it belongs to a module with behaviour of its own, which may be shared
-  /// with the module this one was made from.
+  /// when there is none, or when it belongs to a module with behaviour of its own, which may be
+  /// shared with the module this one was made from.
   bool delete_tensor(std::string_view path);
-  /// Deletes the tensors and submodules that no node refers to, directly or through a called module.
-  /// Whether there were any. O(nodes + attributes).
+  /// Deletes the tensors and submodules that no node refers to, directly or through a called
+  /// module. Whether there were any. O(nodes + attributes).
   bool delete_unused_attributes();
   /// A fresh attribute path "prefixN" that is not taken.
   std::string fresh_attribute(std::string_view prefix) const;
 
   /// The tensor at a path, or an undefined one.
   at::Tensor find_tensor(std::string_view path) const;
-  /// @throws RunError kMissingAttr: "Node referenced nonexistent target a.b", up to the failing atom.
+  /// @throws RunError kMissingAttr: "Node referenced nonexistent target a.b", up to the failing
+  /// atom.
   Value fetch_attr(std::string_view path) const;
   /// The submodule at a path, or null.
   std::shared_ptr<torch::nn::Module> find_submodule(std::string_view path) const;
   /// Parameters and persistent buffers by qualified name, in registration order.
   std::vector<std::pair<std::string, at::Tensor>> state_dict() const;
   /// Copies values in; every key must be there with the same shape when `strict`.
-  /// @throws GraphError kMissingAttribute listing missing and unexpected keys, RunError kShapeMismatch
+  /// @throws GraphError kMissingAttribute listing missing and unexpected keys, RunError
+  /// kShapeMismatch
   void load_state_dict(const std::vector<std::pair<std::string, at::Tensor>>& state,
                        bool strict = true);
 
-  // --- structured inputs and outputs ----------------------------------------------------------------
+  // --- structured inputs and outputs
+  // ----------------------------------------------------------------
   const std::optional<TreeSpec>& in_spec() const noexcept { return in_spec_; }
   const std::optional<TreeSpec>& out_spec() const noexcept { return out_spec_; }
   /// in_spec is a tuple of (args tuple, kwargs dict), as torch.export writes it.
   void set_specs(std::optional<TreeSpec> in_spec, std::optional<TreeSpec> out_spec);
 
-  /// What calls are checked against; captures set it, an edit that lifts a restriction may clear it.
+  /// What calls are checked against; captures set it, an edit that lifts a restriction may clear
+  /// it.
   const std::vector<InputGuard>& input_guards() const noexcept { return input_guards_; }
   void set_input_guards(std::vector<InputGuard> guards) { input_guards_ = std::move(guards); }
 
-  // --- text ----------------------------------------------------------------------------------------
+  // --- text
+  // ----------------------------------------------------------------------------------------
   /// C++ source of a function that does what the graph does, on LibTorch alone.
   std::string code() const;
   /// Python source of a torch.nn.Module class whose forward is the graph, as torch.fx prints it.

@@ -9,8 +9,8 @@
 namespace fx::detail {
 
 /// torch::nn::Module offers its tables only as copies, O(entries) a lookup, and cannot replace an
-/// entry. Explicit instantiation may name private members ([temp.explicit]/12), so these give direct
-/// access; a renamed member in another LibTorch is a compile error here and nowhere else.
+/// entry. Explicit instantiation may name private members ([temp.explicit]/12), so these give
+/// direct access; a renamed member in another LibTorch is a compile error here and nowhere else.
 template <typename Tag, auto kMember>
 struct PrivateMember {
   friend auto& private_member(Tag, torch::nn::Module& module) { return module.*kMember; }

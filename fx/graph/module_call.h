@@ -139,9 +139,9 @@ template <typename Module, typename Result, typename... Params, std::size_t... I
 Value invoke_forward(Module& module, Result (Module::*forward)(Params...),
                      std::string_view type_name, std::vector<std::optional<Value>> values,
                      std::index_sequence<I...>) {
-  std::tuple<typename Storage<std::decay_t<Params>>::type...> stored{
-      (values[I] ? FromValue<typename Storage<std::decay_t<Params>>::type>::get(*values[I])
-                 : missing_argument<typename Storage<std::decay_t<Params>>::type>(type_name, I))...};
+  std::tuple<typename Storage<std::decay_t<Params>>::type...> stored{(
+      values[I] ? FromValue<typename Storage<std::decay_t<Params>>::type>::get(*values[I])
+                : missing_argument<typename Storage<std::decay_t<Params>>::type>(type_name, I))...};
   if constexpr (std::is_void_v<Result>) {
     (module.*forward)(pass<std::decay_t<Params>>(std::get<I>(stored))...);
     return {};
@@ -159,16 +159,15 @@ auto forward_caller(Result (Module::*forward)(Params...), std::string type_name,
                     std::string names) {
   return [forward, type_name = std::move(type_name), names = std::move(names)](
              torch::nn::Module& module, Values args, KwValues kwargs) {
-    return detail::invoke_forward(
-        dynamic_cast<Module&>(module), forward, type_name,
-        detail::arrange_arguments(type_name, names, sizeof...(Params), std::move(args),
-                                  std::move(kwargs)),
-        std::index_sequence_for<Params...>());
+    return detail::invoke_forward(dynamic_cast<Module&>(module), forward, type_name,
+                                  detail::arrange_arguments(type_name, names, sizeof...(Params),
+                                                            std::move(args), std::move(kwargs)),
+                                  std::index_sequence_for<Params...>());
   };
 }
 
-/// Registers an own module class, so that graphs can call it: its forward must not be overloaded or a
-/// template. `names` are the parameter names of forward, separated by commas.
+/// Registers an own module class, so that graphs can call it: its forward must not be overloaded or
+/// a template. `names` are the parameter names of forward, separated by commas.
 template <typename Module>
 void register_module_type(std::string name, std::string names = "input", bool is_leaf = true) {
   ModuleType entry;

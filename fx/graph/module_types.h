@@ -23,11 +23,11 @@ struct ModuleType {
   bool is_leaf = false;
   /// Runs forward(args...).
   std::function<Value(torch::nn::Module&, Values, KwValues)> call;
-  /// Whether a call of the module as it stands may have effects (batch norm updating its statistics,
-  /// dropout in training).
+  /// Whether a call of the module as it stands may have effects (batch norm updating its
+  /// statistics, dropout in training).
   std::function<bool(const torch::nn::Module&, bool impure_random)> is_impure;
-  /// Whether a call writes to its input and returns it (ReLU(inplace)); null: never. is_impure counts
-  /// that too.
+  /// Whether a call writes to its input and returns it (ReLU(inplace)); null: never. is_impure
+  /// counts that too.
   std::function<bool(const torch::nn::Module&)> works_in_place;
 };
 

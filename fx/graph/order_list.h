@@ -4,11 +4,11 @@
 
 namespace fx::detail {
 
-/// Order maintenance for a circular doubly linked list: every element carries a label that grows along
-/// the list, so that "a before b" is one comparison. Inserting between two elements whose labels are
-/// adjacent relabels the smallest enclosing label range that is sparse enough (Bender, Cole, Demaine,
-/// Farach-Colton, Zito: "Two simplified algorithms for maintaining order in a list", 2002), which
-/// costs O(log n) amortised and O(1) for appending.
+/// Order maintenance for a circular doubly linked list: every element carries a label that grows
+/// along the list, so that "a before b" is one comparison. Inserting between two elements whose
+/// labels are adjacent relabels the smallest enclosing label range that is sparse enough (Bender,
+/// Cole, Demaine, Farach-Colton, Zito: "Two simplified algorithms for maintaining order in a list",
+/// 2002), which costs O(log n) amortised and O(1) for appending.
 ///
 /// T has the fields prev_, next_ and order_; the sentinel has label 0 and all others labels in
 /// [1, kMaxLabel].

@@ -1,8 +1,8 @@
 #include "fx/graph/python_code.h"
 
 #include "fx/graph/graph_module.h"
-#include "fx/graph/python_forward.h"
 #include "fx/graph/module_python.h"
+#include "fx/graph/python_forward.h"
 
 namespace fx {
 namespace {

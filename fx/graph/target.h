@@ -22,8 +22,8 @@ std::string_view opcode_name(Opcode op);
 /// The opcode of that name, or nothing.
 std::optional<Opcode> opcode_from_name(std::string_view name);
 
-/// The target of a node: a function for call_function, else a string (parameter name, attribute path,
-/// method name). Compares and hashes in O(1).
+/// The target of a node: a function for call_function, else a string (parameter name, attribute
+/// path, method name). Compares and hashes in O(1).
 class Target {
  public:
   Target() = default;
@@ -47,7 +47,9 @@ class Target {
   friend bool operator==(const Target& a, const Target& b) noexcept {
     return a.function_ == b.function_ && (a.function_ || a.text_ == b.text_);
   }
-  friend bool operator==(const Target& a, std::string_view name) noexcept { return a.str() == name; }
+  friend bool operator==(const Target& a, std::string_view name) noexcept {
+    return a.str() == name;
+  }
 
  private:
   const Function* function_ = nullptr;

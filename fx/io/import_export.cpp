@@ -78,9 +78,9 @@ RangeConstraints range_constraints(const schema::ExportedProgram& program) {
   return ranges;
 }
 
-// What calls of the program are checked against: the shapes and dtypes it was exported with. Extents
-// that are expressions of symbols are left to the operators. torch.export lets a symbol be 0 or 1 at
-// run time although its range starts at 2, so that lower bounds up to 2 do not count.
+// What calls of the program are checked against: the shapes and dtypes it was exported with.
+// Extents that are expressions of symbols are left to the operators. torch.export lets a symbol be
+// 0 or 1 at run time although its range starts at 2, so that lower bounds up to 2 do not count.
 std::vector<InputGuard> input_guards(const GraphModule& module, const RangeConstraints& ranges) {
   std::vector<InputGuard> guards;
   for (const Node* input : module.graph().placeholders()) {
@@ -129,8 +129,8 @@ std::shared_ptr<GraphModule> load(const std::string& path, const LoadOptions& op
   module->set_input_guards(io::input_guards(*module, ranges));
   module->meta().set("range_constraints", ranges);
   module->meta().set("warnings", program.warnings);
-  // Train or eval is decided in the operators' arguments; the flag only tells passes whether folding
-  // weights is welcome.
+  // Train or eval is decided in the operators' arguments; the flag only tells passes whether
+  // folding weights is welcome.
   module->eval();
   return module;
 }

@@ -40,7 +40,8 @@ struct LoadOptions {
 /// ("aten::relu"); the module takes and returns the structures that the Python module did.
 /// node.meta(): "val" (io::ValueMetaPtr), "stack_trace", "nn_module_stack". module.meta():
 /// "torch_version" (std::string), "range_constraints" (io::RangeConstraints), "warnings"
-/// (std::vector<std::string>). The module is in eval mode: passes may fold weights; train() forbids it.
+/// (std::vector<std::string>). The module is in eval mode: passes may fold weights; train() forbids
+/// it.
 ///
 /// @throws ImportError, with everything that is not supported listed at once. O(file's JSON +
 /// nodes).

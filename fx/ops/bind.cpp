@@ -39,7 +39,9 @@ bool convert_list(const Value& value, Value& out, Test&& fits, Get&& get) {
 
 bool fits_int(const Value& v) { return v.isInt() || v.isBool() || v.isSymInt(); }
 std::int64_t get_int(const Value& v) {
-  return v.isBool() ? v.toBool() : v.isSymInt() ? v.toSymInt().guard_int(__FILE__, __LINE__) : v.toInt();
+  return v.isBool()     ? v.toBool()
+         : v.isSymInt() ? v.toSymInt().guard_int(__FILE__, __LINE__)
+                        : v.toInt();
 }
 bool fits_float(const Value& v) { return v.isDouble() || fits_int(v); }
 double get_float(const Value& v) {
@@ -47,8 +49,8 @@ double get_float(const Value& v) {
 }
 
 std::string misfit(const ArgRule& rule, std::size_t index, const Value& value) {
-  return "argument '" + rule.name + "' (position " + std::to_string(index + 1) + ") does not take a " +
-         describe(value);
+  return "argument '" + rule.name + "' (position " + std::to_string(index + 1) +
+         ") does not take a " + describe(value);
 }
 
 }  // namespace
@@ -130,19 +132,17 @@ bool convert_argument(const ArgRule& rule, const Value& value, Value& out,
         out = c10::List<bool>({value.toBool()});
         return true;
       }
-      return is_sequence(value) &&
-             convert_list<bool>(
-                 value, out, [](const Value& v) { return v.isBool(); },
-                 [](const Value& v) { return v.toBool(); });
+      return is_sequence(value) && convert_list<bool>(
+                                       value, out, [](const Value& v) { return v.isBool(); },
+                                       [](const Value& v) { return v.toBool(); });
     case Conversion::kTensorList:
       if (value.isTensorList()) {
         out = value;
         return true;
       }
-      return is_sequence(value) &&
-             convert_list<at::Tensor>(
-                 value, out, [](const Value& v) { return v.isTensor(); },
-                 [](const Value& v) { return v.toTensor(); });
+      return is_sequence(value) && convert_list<at::Tensor>(
+                                       value, out, [](const Value& v) { return v.isTensor(); },
+                                       [](const Value& v) { return v.toTensor(); });
     case Conversion::kOptionalTensorList:
       return is_sequence(value) &&
              convert_list<std::optional<at::Tensor>>(
@@ -162,11 +162,12 @@ bool convert_argument(const ArgRule& rule, const Value& value, Value& out,
       return true;
     }
     case Conversion::kStringList:
-      return is_sequence(value) &&
-             convert_list<std::string>(
-                 value, out, [](const Value& v) { return v.isString(); },
-                 [](const Value& v) { return v.toStringRef(); });
-    case Conversion::kAny: out = value; return true;
+      return is_sequence(value) && convert_list<std::string>(
+                                       value, out, [](const Value& v) { return v.isString(); },
+                                       [](const Value& v) { return v.toStringRef(); });
+    case Conversion::kAny:
+      out = value;
+      return true;
   }
   return false;
 }

@@ -45,8 +45,7 @@ bool any_tensor(const Values& args) {
   throw RunError(ErrorCode::kWrongType, std::string(name) + ": division by zero");
 }
 [[noreturn]] void overflow(std::string_view name) {
-  throw RunError(ErrorCode::kWrongType,
-                 std::string(name) + ": the result does not fit in 64 bits");
+  throw RunError(ErrorCode::kWrongType, std::string(name) + ": the result does not fit in 64 bits");
 }
 
 // Python's floor division and modulo: towards minus infinity, the remainder has the divisor's sign.
@@ -83,13 +82,15 @@ Value binary(std::string_view name, Values& args, KwValues& kwargs, IntOp int_op
   wrong_operands(name, args);
 }
 
-Value no_floats(double, double) { throw RunError(ErrorCode::kWrongType, "the operation takes ints"); }
+Value no_floats(double, double) {
+  throw RunError(ErrorCode::kWrongType, "the operation takes ints");
+}
 
-#define FX_CHECKED(op)                                                            \
-  [](std::int64_t a, std::int64_t b) -> Value {                                   \
-    std::int64_t r;                                                               \
-    if (__builtin_##op##_overflow(a, b, &r)) overflow("operator." #op);           \
-    return r;                                                                     \
+#define FX_CHECKED(op)                                                  \
+  [](std::int64_t a, std::int64_t b) -> Value {                         \
+    std::int64_t r;                                                     \
+    if (__builtin_##op##_overflow(a, b, &r)) overflow("operator." #op); \
+    return r;                                                           \
   }
 
 Value op_add(Values& args, KwValues& kwargs) {
@@ -209,14 +210,14 @@ Value op_xor(Values& args, KwValues& kwargs) {
                  [](std::int64_t a, std::int64_t b) { return a ^ b; });
 }
 
-#define FX_COMPARISON(fn, op)                                                             \
-  Value op_##fn(Values& args, KwValues& kwargs) {                                         \
-    if (args.size() == 2 && args[0].isString() && args[1].isString())                     \
-      return args[0].toStringRef() op args[1].toStringRef();                              \
-    return binary(                                                                        \
-        "operator." #fn, args, kwargs,                                                    \
-        [](std::int64_t a, std::int64_t b) -> Value { return a op b; },                   \
-        [](double a, double b) -> Value { return a op b; });                              \
+#define FX_COMPARISON(fn, op)                                           \
+  Value op_##fn(Values& args, KwValues& kwargs) {                       \
+    if (args.size() == 2 && args[0].isString() && args[1].isString())   \
+      return args[0].toStringRef() op args[1].toStringRef();            \
+    return binary(                                                      \
+        "operator." #fn, args, kwargs,                                  \
+        [](std::int64_t a, std::int64_t b) -> Value { return a op b; }, \
+        [](double a, double b) -> Value { return a op b; });            \
   }
 FX_COMPARISON(lt, <)
 FX_COMPARISON(le, <=)
@@ -296,8 +297,7 @@ Value op_abs(Values& args, KwValues& kwargs) {
 }
 Value op_invert(Values& args, KwValues& kwargs) {
   return unary(
-      "operator.invert", args, kwargs,
-      [](std::int64_t a) -> Value { return ~a; },
+      "operator.invert", args, kwargs, [](std::int64_t a) -> Value { return ~a; },
       [](double) -> Value { throw RunError(ErrorCode::kWrongType, "operator.invert takes ints"); });
 }
 Value op_not(Values& args, KwValues& kwargs) {
@@ -363,9 +363,9 @@ Value in_place(const char* method, Values& args, KwValues& kwargs) {
   if (!args.empty() && args[0].isTensor()) return call_method(method, args, kwargs);
   return kPlain(args, kwargs);
 }
-#define FX_IN_PLACE(name, method)                            \
-  Value op_i##name(Values& args, KwValues& kwargs) {         \
-    return in_place<op_##name>(method, args, kwargs);        \
+#define FX_IN_PLACE(name, method)                     \
+  Value op_i##name(Values& args, KwValues& kwargs) {  \
+    return in_place<op_##name>(method, args, kwargs); \
   }
 FX_IN_PLACE(add, "add_")
 FX_IN_PLACE(sub, "sub_")
@@ -396,7 +396,8 @@ template <bool kMax>
 Value extremum(Values& args, KwValues& kwargs) {
   check_arity(kMax ? "max" : "min", args, kwargs, 2);
   if (!is_real(args[0]) || !is_real(args[1])) wrong_operands(kMax ? "max" : "min", args);
-  const bool second = kMax ? as_real(args[1]) > as_real(args[0]) : as_real(args[1]) < as_real(args[0]);
+  const bool second =
+      kMax ? as_real(args[1]) > as_real(args[0]) : as_real(args[1]) < as_real(args[0]);
   return second ? args[1] : args[0];
 }
 
@@ -469,7 +470,7 @@ Value torch_tensor(Values& args, KwValues& kwargs) {
     flat.push_back(v.isComplexDouble() ? v.toComplexDouble() : c10::complex<double>(as_real(v)));
   };
   walk(walk, args[0], 0);
-  at::ScalarType dtype = any_complex                ? c10::toComplexType(c10::get_default_dtype_as_scalartype())
+  at::ScalarType dtype = any_complex ? c10::toComplexType(c10::get_default_dtype_as_scalartype())
                          : any_float || flat.empty() ? c10::get_default_dtype_as_scalartype()
                          : all_bool                  ? at::kBool
                                                      : at::kLong;
@@ -485,7 +486,8 @@ Value torch_tensor(Values& args, KwValues& kwargs) {
   }
   tensor = tensor.to(dtype).contiguous();
   if (const Value* device = find(kwargs, "device"); device && !device->isNone())
-    tensor = tensor.to(device->isString() ? c10::Device(device->toStringRef()) : device->toDevice());
+    tensor =
+        tensor.to(device->isString() ? c10::Device(device->toStringRef()) : device->toDevice());
   return tensor;
 }
 
@@ -559,8 +561,8 @@ Value get_list_item(const Value& object, const Value& index) {
   if (is_int(index)) {
     const std::int64_t i = as_int(index);
     if (i < -size || i >= size)
-      throw RunError(ErrorCode::kWrongType, "index " + std::to_string(i) + " is out of range for a " +
-                                                describe(object));
+      throw RunError(ErrorCode::kWrongType,
+                     "index " + std::to_string(i) + " is out of range for a " + describe(object));
     return items[static_cast<std::size_t>(i < 0 ? i + size : i)];
   }
   const Slice* slice = as_slice(index);

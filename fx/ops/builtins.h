@@ -14,8 +14,8 @@ Builtin find_builtin(std::string_view name);
 /// All names, sorted.
 std::vector<std::string_view> builtin_names();
 
-/// The torch function that stands for a built-in as soon as its operands are tensors: "torch.add" for
-/// "operator.add". Null when there is none. With other operands the built-in itself decides.
+/// The torch function that stands for a built-in as soon as its operands are tensors: "torch.add"
+/// for "operator.add". Null when there is none. With other operands the built-in itself decides.
 const Function* tensor_function_of(std::string_view name);
 
 /// Python's getattr on a tensor: shape, dtype, device, ndim, T, mT, H, real, imag, grad, data,

@@ -35,9 +35,10 @@ Value call_overloads(const OpInfo& info, std::string_view name, Values& args, Kw
 // Tensor methods that are conversions, not operators.
 std::optional<at::ScalarType> dtype_of_conversion(std::string_view method) {
   static const std::unordered_map<std::string_view, at::ScalarType> kConversions = {
-      {"float", at::kFloat}, {"double", at::kDouble}, {"half", at::kHalf},  {"bfloat16", at::kBFloat16},
-      {"long", at::kLong},   {"int", at::kInt},       {"short", at::kShort}, {"char", at::kChar},
-      {"byte", at::kByte},   {"bool", at::kBool}};
+      {"float", at::kFloat},       {"double", at::kDouble}, {"half", at::kHalf},
+      {"bfloat16", at::kBFloat16}, {"long", at::kLong},     {"int", at::kInt},
+      {"short", at::kShort},       {"char", at::kChar},     {"byte", at::kByte},
+      {"bool", at::kBool}};
   auto found = kConversions.find(method);
   if (found == kConversions.end()) return std::nullopt;
   return found->second;
@@ -71,9 +72,9 @@ Value call(const Function& function, Values args, KwValues kwargs) {
     case FunctionKind::kWrapped:
       if (const WrappedFunction* implementation = function.implementation())
         return (*implementation)(std::move(args), std::move(kwargs));
-      throw RunError(ErrorCode::kNotRunnable,
-                     "no implementation of the wrapped function " + str_repr(function.name()) +
-                         " is registered in this process");
+      throw RunError(ErrorCode::kNotRunnable, "no implementation of the wrapped function " +
+                                                  str_repr(function.name()) +
+                                                  " is registered in this process");
   }
   FX_ASSERT(false, "unknown function kind");
 }
@@ -134,9 +135,9 @@ Value call_method(std::string_view name, Values args, KwValues kwargs) {
 }
 
 bool is_operator_method(std::string_view name) {
-  constexpr std::string_view kOthers[] = {
-      "__getitem__", "cpu",  "cuda",   "dim",  "item",            "ndimension",
-      "nelement",    "numel", "requires_grad_", "size", "stride", "tolist"};
+  constexpr std::string_view kOthers[] = {"__getitem__",    "cpu",        "cuda",     "dim",
+                                          "item",           "ndimension", "nelement", "numel",
+                                          "requires_grad_", "size",       "stride",   "tolist"};
   return std::find(std::begin(kOthers), std::end(kOthers), name) == std::end(kOthers) &&
          !dtype_of_conversion(name);
 }
@@ -155,9 +156,12 @@ bool is_runnable(const Function& function) {
   switch (function.kind()) {
     case FunctionKind::kTorch:
       return find_builtin(function.name()) || !OpInfo::of(function).overloads.empty();
-    case FunctionKind::kOperator: return !OpInfo::of(function).overloads.empty();
-    case FunctionKind::kBuiltin: return find_builtin(function.name()) != nullptr;
-    case FunctionKind::kWrapped: return function.implementation() != nullptr;
+    case FunctionKind::kOperator:
+      return !OpInfo::of(function).overloads.empty();
+    case FunctionKind::kBuiltin:
+      return find_builtin(function.name()) != nullptr;
+    case FunctionKind::kWrapped:
+      return function.implementation() != nullptr;
   }
   return false;
 }

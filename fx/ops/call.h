@@ -12,9 +12,9 @@
 
 namespace fx {
 
-/// Converts positional and keyword values to the stack that `overload` takes: Python's argument rules
-/// (keywords by schema name, "input" also for "self", defaults filled in, ints for floats, one int for
-/// "int[2]"). Consumes the values on success only.
+/// Converts positional and keyword values to the stack that `overload` takes: Python's argument
+/// rules (keywords by schema name, "input" also for "self", defaults filled in, ints for floats,
+/// one int for "int[2]"). Consumes the values on success only.
 /// @param numbers_as_tensors also lets a number stand for a tensor (torch.add(x, 2)).
 /// @returns an empty string, or why the values do not fit; `stack` then is unspecified.
 std::string bind(const Overload& overload, Values& args, KwValues& kwargs, torch::jit::Stack& stack,
@@ -42,11 +42,12 @@ const Overload& select_and_bind(const OpInfo& info, std::string_view name, Value
 /// @throws RunError kUnknownOperator, kNoMatchingOverload; LibTorch's own exceptions pass through.
 Value call(const Function& function, Values args, KwValues kwargs = {});
 
-/// Calls method `name` on args[0]; also the methods that are no operators (float, long, cpu, size ...).
+/// Calls method `name` on args[0]; also the methods that are no operators (float, long, cpu, size
+/// ...).
 Value call_method(std::string_view name, Values args, KwValues kwargs = {});
 
-/// Whether call_method(name) on a tensor always means the ATen operator of that name, so that a caller
-/// may resolve it once.
+/// Whether call_method(name) on a tensor always means the ATen operator of that name, so that a
+/// caller may resolve it once.
 bool is_operator_method(std::string_view name);
 
 /// Result values of a boxed call as one value: None, the value, or a tuple.

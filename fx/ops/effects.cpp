@@ -13,7 +13,7 @@ namespace {
 
 struct HiddenEffect {
   std::string_view name;
-  bool Effects::*effect;
+  bool Effects::* effect;
   std::string_view flag;
   std::size_t flag_index;
 };
@@ -69,9 +69,9 @@ Effects of_overloads(const OpInfo& info, const HasKwarg& has_kwarg) {
 }
 
 void add_hidden(Effects& effects, std::string_view operator_name) {
-  const auto* row = std::lower_bound(
-      std::begin(kHiddenEffects), std::end(kHiddenEffects), operator_name,
-      [](const HiddenEffect& r, std::string_view name) { return r.name < name; });
+  const auto* row =
+      std::lower_bound(std::begin(kHiddenEffects), std::end(kHiddenEffects), operator_name,
+                       [](const HiddenEffect& r, std::string_view name) { return r.name < name; });
   if (row == std::end(kHiddenEffects) || row->name != operator_name) return;
   // A call that writes anyway (out=, the in-place form) does so whatever the flag says.
   if (effects.mutates && row->effect != &Effects::mutates) return;
@@ -107,10 +107,11 @@ Effects effects_of(const Function& function, const HasKwarg& has_kwarg) {
 
 Effects effects_of_method(std::string_view name, const HasKwarg& has_kwarg) {
   Effects effects = of_overloads(OpInfo::of_method(name), has_kwarg);
-  // Python's in-place methods, as far as no operator stands for them: those of +=, *= ... and x[i] = y.
+  // Python's in-place methods, as far as no operator stands for them: those of +=, *= ... and x[i]
+  // = y.
   if (name == "__setitem__" ||
-      (name.starts_with("__i") && name.ends_with("__") && name != "__invert__" && name != "__index__" &&
-       name != "__int__" && name != "__iter__"))
+      (name.starts_with("__i") && name.ends_with("__") && name != "__invert__" &&
+       name != "__index__" && name != "__int__" && name != "__iter__"))
     effects.mutates = true;
   return effects;
 }

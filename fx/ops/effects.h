@@ -26,12 +26,12 @@ struct Effects {
 /// Asks whether a call passes a keyword (an `out` keyword selects the writing overload).
 using HasKwarg = std::function<bool(std::string_view)>;
 
-/// Effects of calling `function`. An operator this process does not know counts as impure (`other`),
-/// since nothing is known of it. O(1) after the first call.
+/// Effects of calling `function`. An operator this process does not know counts as impure
+/// (`other`), since nothing is known of it. O(1) after the first call.
 Effects effects_of(const Function& function, const HasKwarg& has_kwarg);
 
-/// Effects of calling tensor method `name`: those of the ATen operator of that name; a method that no
-/// operator stands for is pure (size, dim, type).
+/// Effects of calling tensor method `name`: those of the ATen operator of that name; a method that
+/// no operator stands for is pure (size, dim, type).
 Effects effects_of_method(std::string_view name, const HasKwarg& has_kwarg);
 
 /// Marks a wrapped or built-in function as having side effects (torch.fx.node.has_side_effect).

@@ -24,9 +24,9 @@ std::string canonical(std::string_view name) {
   bool bad = name.empty();
   for (char c : name) bad |= static_cast<unsigned char>(c) <= ' ';
   if (bad)
-    throw GraphError(ErrorCode::kBadTarget,
-                     "a function name must be non-empty and free of white space, found " +
-                         str_repr(name));
+    throw GraphError(
+        ErrorCode::kBadTarget,
+        "a function name must be non-empty and free of white space, found " + str_repr(name));
   if (name.starts_with("_operator.")) name.remove_prefix(1);
   if (kind_of(name) == FunctionKind::kOperator && name.ends_with(".default"))
     name.remove_suffix(std::string_view(".default").size());

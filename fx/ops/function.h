@@ -23,9 +23,9 @@ using WrappedFunction =
 /// How a call_function target gets its meaning.
 enum class FunctionKind : std::uint8_t {
   kOperator,  ///< "aten::add.Tensor": one overload of a dispatcher operator (LibTorch's own naming)
-  kTorch,     ///< "torch.add", "torch.nn.functional.relu": overload chosen by the values, as in Python
-  kBuiltin,   ///< "operator.add", "operator.getitem", "builtins.getattr": Python's built-ins
-  kWrapped,   ///< a C++ function registered with fx::wrap under its own name
+  kTorch,  ///< "torch.add", "torch.nn.functional.relu": overload chosen by the values, as in Python
+  kBuiltin,  ///< "operator.add", "operator.getitem", "builtins.getattr": Python's built-ins
+  kWrapped,  ///< a C++ function registered with fx::wrap under its own name
 };
 
 /// The target of a call_function node: interned and immortal, so that equality is pointer equality.
@@ -45,10 +45,12 @@ class Function {
   std::string_view base_name() const noexcept { return base_name_; }
   /// Overload name of an operator: "Tensor"; empty for the default overload and other kinds.
   std::string_view overload_name() const noexcept { return overload_; }
-  /// What torch.fx derives node names from: "add_tensor" for aten::add.Tensor, "add" for the others.
+  /// What torch.fx derives node names from: "add_tensor" for aten::add.Tensor, "add" for the
+  /// others.
   const std::string& candidate_name() const noexcept { return candidate_; }
 
-  /// The C++ implementation of a wrapped function, or null: see register_wrapped_function. Thread safe.
+  /// The C++ implementation of a wrapped function, or null: see register_wrapped_function. Thread
+  /// safe.
   const WrappedFunction* implementation() const noexcept {
     return implementation_.load(std::memory_order_acquire);
   }
@@ -57,9 +59,9 @@ class Function {
     implementation_.store(implementation, std::memory_order_release);
   }
 
-  /// The function of that name. "ns::op", "ns::op.overload" are operators, "torch.*" torch functions,
-  /// "operator.*", "_operator.*", "builtins.*" and "math.*" built-ins, everything else a wrapped
-  /// function. "ns::op.default" is the same as "ns::op". Thread safe, O(length).
+  /// The function of that name. "ns::op", "ns::op.overload" are operators, "torch.*" torch
+  /// functions, "operator.*", "_operator.*", "builtins.*" and "math.*" built-ins, everything else a
+  /// wrapped function. "ns::op.default" is the same as "ns::op". Thread safe, O(length).
   /// @throws GraphError kBadTarget for an empty name or one with white space.
   static const Function* get(std::string_view name);
 

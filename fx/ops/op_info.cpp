@@ -18,34 +18,49 @@ Conversion conversion_of(const c10::Type& type);
 Conversion list_conversion_of(const c10::Type& element) {
   if (element.kind() == c10::TypeKind::OptionalType) return Conversion::kOptionalTensorList;
   switch (conversion_of(element)) {
-    case Conversion::kTensor: return Conversion::kTensorList;
-    case Conversion::kInt: return Conversion::kIntList;
-    case Conversion::kFloat: return Conversion::kFloatList;
-    case Conversion::kBool: return Conversion::kBoolList;
-    case Conversion::kScalar: return Conversion::kScalarList;
-    case Conversion::kString: return Conversion::kStringList;
-    default: return Conversion::kAny;
+    case Conversion::kTensor:
+      return Conversion::kTensorList;
+    case Conversion::kInt:
+      return Conversion::kIntList;
+    case Conversion::kFloat:
+      return Conversion::kFloatList;
+    case Conversion::kBool:
+      return Conversion::kBoolList;
+    case Conversion::kScalar:
+      return Conversion::kScalarList;
+    case Conversion::kString:
+      return Conversion::kStringList;
+    default:
+      return Conversion::kAny;
   }
 }
 
 Conversion conversion_of(const c10::Type& type) {
   switch (type.kind()) {
-    case c10::TypeKind::TensorType: return Conversion::kTensor;
+    case c10::TypeKind::TensorType:
+      return Conversion::kTensor;
     case c10::TypeKind::IntType:
     case c10::TypeKind::SymIntType:
     case c10::TypeKind::ScalarTypeType:
     case c10::TypeKind::LayoutType:
-    case c10::TypeKind::MemoryFormatType: return Conversion::kInt;
+    case c10::TypeKind::MemoryFormatType:
+      return Conversion::kInt;
     case c10::TypeKind::FloatType:
-    case c10::TypeKind::SymFloatType: return Conversion::kFloat;
+    case c10::TypeKind::SymFloatType:
+      return Conversion::kFloat;
     case c10::TypeKind::BoolType:
-    case c10::TypeKind::SymBoolType: return Conversion::kBool;
-    case c10::TypeKind::NumberType: return Conversion::kScalar;
-    case c10::TypeKind::StringType: return Conversion::kString;
-    case c10::TypeKind::DeviceObjType: return Conversion::kDevice;
+    case c10::TypeKind::SymBoolType:
+      return Conversion::kBool;
+    case c10::TypeKind::NumberType:
+      return Conversion::kScalar;
+    case c10::TypeKind::StringType:
+      return Conversion::kString;
+    case c10::TypeKind::DeviceObjType:
+      return Conversion::kDevice;
     case c10::TypeKind::ListType:
       return list_conversion_of(*type.expectRef<c10::ListType>().getElementType());
-    default: return Conversion::kAny;
+    default:
+      return Conversion::kAny;
   }
 }
 
@@ -87,17 +102,17 @@ void add_all_overloads(std::vector<Overload>& out, const std::string& qualified)
 
 // Python's list (should_allow_numbers_as_tensors) without the copies.
 constexpr std::string_view kNumbersAsTensors[] = {
-    "add",      "add_",      "div",       "div_",    "divide",    "divide_",     "floor_divide",
-    "floor_divide_", "mul",  "mul_",      "multiply", "multiply_", "sub",        "sub_",
-    "subtract", "subtract_", "true_divide", "true_divide_"};
+    "add",          "add_",          "div",      "div_",      "divide",      "divide_",
+    "floor_divide", "floor_divide_", "mul",      "mul_",      "multiply",    "multiply_",
+    "sub",          "sub_",          "subtract", "subtract_", "true_divide", "true_divide_"};
 
 OpInfo resolve(const Function& function) {
   OpInfo info;
   if (function.kind() == FunctionKind::kOperator) {
     std::string qualified(function.name(), 0, function.name().find("::") + 2);
     qualified += function.base_name();
-    auto handle = c10::Dispatcher::singleton().findSchema(
-        {qualified, std::string(function.overload_name())});
+    auto handle =
+        c10::Dispatcher::singleton().findSchema({qualified, std::string(function.overload_name())});
     if (handle)
       info.overloads.push_back(overload_of(*handle));
     else if (function.overload_name().empty())
@@ -105,10 +120,8 @@ OpInfo resolve(const Function& function) {
   } else if (function.kind() == FunctionKind::kTorch) {
     add_all_overloads(info.overloads, operator_name_of_torch_function(function));
   }
-  info.numbers_as_tensors =
-      info.overloads.size() > 1 &&
-      std::find(std::begin(kNumbersAsTensors), std::end(kNumbersAsTensors), function.base_name()) !=
-          std::end(kNumbersAsTensors);
+  info.numbers_as_tensors = std::find(std::begin(kNumbersAsTensors), std::end(kNumbersAsTensors),
+                                      function.base_name()) != std::end(kNumbersAsTensors);
   return info;
 }
 

@@ -34,11 +34,11 @@ enum class Conversion : std::uint8_t {
 struct ArgRule {
   std::string name;
   Conversion conversion;
-  bool optional;      ///< accepts none
-  bool broadcasts;    ///< a single int or float stands for a list ("int[2] stride")
+  bool optional;    ///< accepts none
+  bool broadcasts;  ///< a single int or float stands for a list ("int[2] stride")
   bool keyword_only;
   bool has_default;
-  bool written;       ///< alias annotation with a write
+  bool written;  ///< alias annotation with a write
   c10::IValue default_value;
 };
 
@@ -55,14 +55,15 @@ struct Overload {
 /// What the dispatcher knows of a function: its candidate overloads, resolved once and immortal.
 struct OpInfo {
   std::vector<Overload> overloads;
-  /// Numbers stand for tensors before any other overload is tried: torch.add(x, 1) means add.Tensor,
-  /// not add.Scalar, as Python's argument parser has it for basic arithmetic.
+  /// Numbers stand for tensors before any other overload is tried: torch.add(x, 1) means
+  /// add.Tensor, not add.Scalar, as Python's argument parser has it for basic arithmetic.
   bool numbers_as_tensors = false;
 
-  /// The overloads that `function` can mean: one for "aten::add.Tensor"; for "aten::sum" the default
-  /// overload, or all overloads if there is none; for "torch.add" all overloads of the operator, in the
-  /// order of their registration. Empty for built-ins, wrapped functions and operators that are not
-  /// registered (asked again next time). O(1) after the first call, thread safe.
+  /// The overloads that `function` can mean: one for "aten::add.Tensor"; for "aten::sum" the
+  /// default overload, or all overloads if there is none; for "torch.add" all overloads of the
+  /// operator, in the order of their registration. Empty for built-ins, wrapped functions and
+  /// operators that are not registered (asked again next time). O(1) after the first call, thread
+  /// safe.
   static const OpInfo& of(const Function& function);
 
   /// All overloads of the operator that stands for tensor method `name`.

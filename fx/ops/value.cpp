@@ -63,8 +63,10 @@ NumberFormat number_format(const at::Tensor& flat) {
     }
   }
   if (largest > 0)
-    format.scientific = largest / smallest > 1000 || largest > 1e8 || (!format.integral && smallest < 1e-4);
-  if (format.integral && largest <= 1e8) format.scientific = largest > 0 && largest / smallest > 1000;
+    format.scientific =
+        largest / smallest > 1000 || largest > 1e8 || (!format.integral && smallest < 1e-4);
+  if (format.integral && largest <= 1e8)
+    format.scientific = largest > 0 && largest / smallest > 1000;
   for (std::int64_t i = 0; i < flat.numel(); ++i)
     format.width = std::max(format.width, format.format(flat[i].item<double>()).size());
   return format;
@@ -73,10 +75,11 @@ NumberFormat number_format(const at::Tensor& flat) {
 std::string tensor_elements(const at::Tensor& t, const NumberFormat* floats, std::size_t width,
                             std::size_t indent) {
   if (t.dim() == 0) {
-    std::string text = floats                                ? floats->format(t.item<double>())
-                       : t.scalar_type() == at::kBool        ? (t.item<bool>() ? "True" : "False")
-                       : c10::isComplexType(t.scalar_type()) ? complex_text(t.item<c10::complex<double>>())
-                                                             : std::to_string(t.item<std::int64_t>());
+    std::string text = floats                         ? floats->format(t.item<double>())
+                       : t.scalar_type() == at::kBool ? (t.item<bool>() ? "True" : "False")
+                       : c10::isComplexType(t.scalar_type())
+                           ? complex_text(t.item<c10::complex<double>>())
+                           : std::to_string(t.item<std::int64_t>());
     return std::string(width > text.size() ? width - text.size() : 0, ' ') + text;
   }
   std::string out = "[";
@@ -106,8 +109,8 @@ std::string tensor_text(const at::Tensor& tensor) {
       width = std::max(width, tensor_elements(flat[i], nullptr, 0, 0).size());
   }
   std::string out = "tensor(" + tensor_elements(t, floats ? &format : nullptr, width, 7);
-  const bool default_dtype = t.scalar_type() == at::kFloat || t.scalar_type() == at::kLong ||
-                             t.scalar_type() == at::kBool;
+  const bool default_dtype =
+      t.scalar_type() == at::kFloat || t.scalar_type() == at::kLong || t.scalar_type() == at::kBool;
   if (!default_dtype) out += ", dtype=" + std::string(short_dtype_name(t.scalar_type()));
   return out + ")";
 }
@@ -121,8 +124,8 @@ const Value* find(const KwValues& kwargs, std::string_view key) {
 }
 
 Value make_slice(Value start, Value stop, Value step) {
-  return Value::make_capsule(c10::make_intrusive<SliceHolder>(
-      Slice{std::move(start), std::move(stop), std::move(step)}));
+  return Value::make_capsule(
+      c10::make_intrusive<SliceHolder>(Slice{std::move(start), std::move(stop), std::move(step)}));
 }
 
 const Slice* as_slice(const Value& value) {
@@ -147,19 +150,32 @@ Values elements(const Value& value) {
 
 std::string_view short_dtype_name(at::ScalarType dtype) {
   switch (dtype) {
-    case at::kFloat: return "f32";
-    case at::kDouble: return "f64";
-    case at::kHalf: return "f16";
-    case at::kBFloat16: return "bf16";
-    case at::kLong: return "i64";
-    case at::kInt: return "i32";
-    case at::kShort: return "i16";
-    case at::kChar: return "i8";
-    case at::kByte: return "u8";
-    case at::kBool: return "bool";
-    case at::kComplexFloat: return "c64";
-    case at::kComplexDouble: return "c128";
-    default: return c10::toString(dtype);
+    case at::kFloat:
+      return "f32";
+    case at::kDouble:
+      return "f64";
+    case at::kHalf:
+      return "f16";
+    case at::kBFloat16:
+      return "bf16";
+    case at::kLong:
+      return "i64";
+    case at::kInt:
+      return "i32";
+    case at::kShort:
+      return "i16";
+    case at::kChar:
+      return "i8";
+    case at::kByte:
+      return "u8";
+    case at::kBool:
+      return "bool";
+    case at::kComplexFloat:
+      return "c64";
+    case at::kComplexDouble:
+      return "c128";
+    default:
+      return c10::toString(dtype);
   }
 }
 

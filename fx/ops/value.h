@@ -11,9 +11,9 @@
 
 namespace fx {
 
-/// What flows along the edges of a graph while it runs: a tensor, number, string, list, tuple, dict.
-/// Dtypes, layouts and memory formats are ints, as everywhere in LibTorch; slices and Ellipsis, which
-/// IValue lacks, are capsules.
+/// What flows along the edges of a graph while it runs: a tensor, number, string, list, tuple,
+/// dict. Dtypes, layouts and memory formats are ints, as everywhere in LibTorch; slices and
+/// Ellipsis, which IValue lacks, are capsules.
 using Value = c10::IValue;
 using Values = std::vector<Value>;
 

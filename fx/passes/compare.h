@@ -4,28 +4,19 @@
 #include <string>
 
 #include "fx/graph/graph_module.h"
+#include "fx/interpret/compare.h"
 
 /// Comparing what two modules compute: to check a transformation, and to find where it went wrong.
 namespace fx {
-
-struct Tolerance {
-  double rtol = 1e-4;
-  double atol = 1e-5;
-};
 
 /// The result of interpreting `module` on clones of `inputs`: the caller's tensors, the module's
 /// buffers and the state of the random generators stay what they are.
 Value run_on_copies(GraphModule& module, const Values& inputs);
 
-/// In words, where `actual` differs from `expected`: kind, length, dtype, shape, or values by more
-/// than the tolerance, with nan equal to nan. Empty if it does not.
-std::string describe_difference(const Value& expected, const Value& actual,
-                                Tolerance tolerance = {});
-
 /// Where two modules part.
 struct NodeDifference {
   std::string node;        ///< the first node, in the order of the original, whose value differs
-  std::string difference;  ///< as describe_difference says
+  std::string difference;  ///< as compare_values says
   /// "%relu : ... : values differ: ...": the node's line of both graphs and the difference.
   std::string text;
 };
@@ -33,7 +24,8 @@ struct NodeDifference {
 /// Runs both modules on `inputs` and compares the values of nodes with the same name, in the order
 /// of the original, and the outputs. Nothing if all agree. Both keep all values until the end.
 std::optional<NodeDifference> find_first_difference(GraphModule& original, GraphModule& transformed,
-                                                    const Values& inputs, Tolerance tolerance = {});
+                                                    const Values& inputs,
+                                                    CompareOptions options = {});
 
 /// One random value for each placeholder that has a tensor_meta: normal numbers for floats, small
 /// non-negative integers, bools. From a generator of its own: the same values for the same seed.

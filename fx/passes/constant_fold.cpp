@@ -25,7 +25,14 @@ class Folder {
         graph_(module.graph()),
         options_(options),
         aliases_(graph_),
-        interpreter_(module, /*garbage_collect_values=*/false) {}
+        interpreter_(module, /*garbage_collect_values=*/false) {
+    for (const Node& node : graph_.nodes()) {
+      if (node.op() != Opcode::kGetAttr || !aliases_.reaches_output(node)) continue;
+      const at::Tensor tensor = module_.find_tensor(node.target().str());
+      if (tensor.defined() && tensor.has_storage())
+        exposed_.insert(tensor.storage().unsafeGetStorageImpl());
+    }
+  }
 
   PassResult run() {
     find_constants();
@@ -66,8 +73,9 @@ class Folder {
       const std::int64_t bytes =
           node.op() == Opcode::kGetAttr ? 0 : new_bytes(value, inputs_of(node));
       if (bytes > options_.max_bytes) return false;
-      // New memory in every run must stay new memory in every run.
-      if (bytes > 0 && aliases_.reaches_output(node) && !options_.fold_outputs) return false;
+      // What the caller gets keeps its identity: new memory in every run stays new memory, and
+      // memory of an attribute, which the caller may write to, is read again in every run.
+      if (aliases_.reaches_output(node) && !options_.fold_outputs) return false;
       interpreter_.store_value(node, std::move(value));
       return true;
     } catch (const std::exception&) {
@@ -83,6 +91,10 @@ class Folder {
     if (options_.skip && options_.skip(node)) return false;
     if (node.op() == Opcode::kGetAttr) {
       const at::Tensor tensor = module_.find_tensor(node.target().str());
+      // The caller may write to an attribute whose memory the graph returns.
+      if (tensor.defined() && tensor.has_storage() && !options_.fold_outputs &&
+          exposed_.contains(tensor.storage().unsafeGetStorageImpl()))
+        return false;
       return tensor.defined() && !is_trainable(tensor);
     }
     if (node.op() == Opcode::kCallModule) {
@@ -227,6 +239,7 @@ class Folder {
   std::vector<bool> stays_;                // by node id: used by a node that is not constant
   std::vector<std::size_t> unseen_users_;  // by node id
   std::unordered_set<const Node*> read_by_folded_;
+  std::unordered_set<const c10::StorageImpl*> exposed_;  // of attributes that reach the output
   std::size_t next_number_ = 0;
 };
 

@@ -9,8 +9,8 @@
 
 #include "fx/base/error.h"
 #include "fx/base/text.h"
-#include "fx/graph/node_error.h"
 #include "fx/graph/module_snapshot.h"
+#include "fx/graph/node_error.h"
 #include "fx/passes/compare.h"
 
 namespace fx {
@@ -182,8 +182,8 @@ struct PassManager::Run {
   void check_result(std::size_t index) {
     std::string difference;
     try {
-      difference = describe_difference(*expected, run_on_copies(module, *options.example_inputs),
-                                       {.rtol = options.rtol, .atol = options.atol});
+      difference = compare_values(*expected, run_on_copies(module, *options.example_inputs),
+                                  {.rtol = options.rtol, .atol = options.atol});
     } catch (...) {
       fail_nested(ErrorCode::kPassChangedResult, index);
     }

@@ -1,5 +1,6 @@
 #include "fx/plan/operator_call.h"
 
+#include <ATen/ScalarOps.h>
 #include <c10/core/InferenceMode.h>
 
 namespace fx {
@@ -28,11 +29,24 @@ bool takes_list(const ArgRule& rule) {
   }
 }
 
+bool is_real(const Value& value) { return value.isInt() || value.isDouble(); }
+
+// The float32 form of a number that stands for a tensor. Calls no operator, since planning may
+// happen while a graph is being captured.
+at::Tensor float_number(const at::Tensor& number) {
+  const c10::Scalar scalar = number.scalar_type() == at::kLong
+                                 ? c10::Scalar(*number.const_data_ptr<std::int64_t>())
+                                 : c10::Scalar(*number.const_data_ptr<double>());
+  at::Tensor made = at::detail::scalar_tensor_static(scalar, at::kFloat, at::kCPU);
+  made.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return made;
+}
+
 // Follows bind(): the same overloads fit, the same stacks come out.
 std::optional<OperatorCall> bind_operands(const Overload& overload,
                                           const std::vector<Operand>& args,
                                           const std::vector<std::pair<Symbol, Operand>>& kwargs,
-                                          bool lenient) {
+                                          bool lenient, bool arithmetic) {
   if (args.size() > overload.num_positional) return std::nullopt;
   OperatorCall call;
   call.overload = &overload;
@@ -40,6 +54,7 @@ std::optional<OperatorCall> bind_operands(const Overload& overload,
   call.stack.resize(overload.rules.size());
   call.direct = true;
   std::size_t used_kwargs = 0;
+  std::vector<std::size_t> numbers;  // positions of numbers that stand for tensors
   for (std::size_t i = 0; i < overload.rules.size(); ++i) {
     const ArgRule& rule = overload.rules[i];
     const Operand* operand = i < args.size() ? &args[i] : nullptr;
@@ -56,6 +71,7 @@ std::optional<OperatorCall> bind_operands(const Overload& overload,
       // A number that stands for a written tensor would be shared by all runs.
       if (!convert_argument(rule, operand->constant, call.stack[i], lenient && !rule.written))
         return std::nullopt;
+      if (arithmetic && takes_tensor(rule) && is_real(operand->constant)) numbers.push_back(i);
     } else {
       const bool is_slot = operand->kind == Operand::Kind::kSlot;
       if (!is_slot && !takes_list(rule)) return std::nullopt;
@@ -64,6 +80,10 @@ std::optional<OperatorCall> bind_operands(const Overload& overload,
     }
   }
   if (used_kwargs != kwargs.size()) return std::nullopt;
+  if (call.direct && !numbers.empty()) {
+    call.float_stack = call.stack;
+    for (std::size_t i : numbers) call.float_stack[i] = float_number(call.stack[i].toTensor());
+  }
   return call;
 }
 
@@ -77,7 +97,7 @@ std::vector<OperatorCall> plan_operator_calls(const OpInfo& info, const std::vec
   // A number that becomes a tensor is kept, and may be saved for a backward pass.
   c10::InferenceMode no_inference(false);
   for (const Overload& overload : info.overloads) {
-    auto call = bind_operands(overload, args, kwargs, lenient);
+    auto call = bind_operands(overload, args, kwargs, lenient, info.numbers_as_tensors);
     if (!call) continue;
     std::size_t tensors = 0;
     for (const OperatorCall::Patch& patch : call->patches) {

@@ -44,6 +44,10 @@ struct OperatorCall {
   const Overload* overload = nullptr;
   std::size_t num_returns = 0;
   std::vector<Value> stack;  ///< constants and defaults, converted once; None where patched
+  /// For arithmetic: the same stack with its numbers as float32 instead of float64 or int64
+  /// tensors, used when all tensors are float32 on the CPU. The result is the same, a conversion
+  /// less.
+  std::vector<Value> float_stack;
   std::vector<Patch> patches;
   /// Every patch is a slot that must hold a tensor: checked and moved without a conversion.
   bool direct = false;

@@ -49,6 +49,10 @@ Value evaluate(const Operand& operand, Values& slots, bool take) {
   FX_ASSERT(false, "unknown kind of operand");
 }
 
+bool is_cpu_float(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.scalar_type() == at::kFloat && tensor.is_cpu();
+}
+
 // One run of an executable.
 class Run {
  public:
@@ -107,10 +111,16 @@ class Run {
 
   // Puts the arguments on the stack, or returns false with all slots as they were.
   bool fill_stack(const OperatorCall& call) {
-    if (call.direct)
-      for (const OperatorCall::Patch& patch : call.patches)
-        if (!slots_[patch.operand.slot].isTensor()) return false;
-    stack_.assign(call.stack.begin(), call.stack.end());
+    bool floats = !call.float_stack.empty();
+    if (call.direct) {
+      for (const OperatorCall::Patch& patch : call.patches) {
+        const Value& slot = slots_[patch.operand.slot];
+        if (!slot.isTensor()) return false;
+        if (floats) floats = is_cpu_float(slot.toTensor());
+      }
+    }
+    const std::vector<Value>& layout = floats ? call.float_stack : call.stack;
+    stack_.assign(layout.begin(), layout.end());
     for (const OperatorCall::Patch& patch : call.patches) {
       Value& target = stack_[patch.position];
       if (call.direct) {

@@ -178,6 +178,8 @@ INSTANTIATE_TEST_SUITE_P(
                 2,
                 ".pt2 files are not written yet"},
         BadCall{{"opt", digits(), "--passes", "dce", "-o", "m.xyz"}, 2, "the name says no format"},
+        BadCall{
+            {"graph", digits(), "-o", "m.xyz"}, 2, "the name says no format; it ends in .txt, .fx"},
         BadCall{{"check", digits(), "--passes", "dcee"}, 2, "did you mean 'dce'?"},
         BadCall{{"graph", digits(), "--after", "dcee"}, 2, "did you mean 'dce'?"},
         BadCall{{"passes", "fuse"}, 2, "there is no pass 'fuse'"}));

@@ -88,8 +88,8 @@ TEST(Check, PassesAreCheckedNodeByNode) {
   const Json json = exact.json();
   EXPECT_EQ(json.at("verdict"), "fail");
   EXPECT_GT(json.at("departing_nodes"), 0);
-  // The first value that a folded batch norm changes is that of the first convolution.
-  EXPECT_EQ(json.at("first_departing_node"), "conv2d");
+  // The first value that a folded batch norm changes is the weight of the first convolution.
+  EXPECT_EQ(json.at("first_departing_node"), "p_conv1_weight");
 }
 
 TEST(Passes, TheTableIsThatOfTheLibrary) {

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "fx/base/error.h"
 #include "fx/graph/dot.h"
 #include "fx/graph/text.h"
 #include "tools/fxcpp/graph_json.h"
@@ -14,8 +15,9 @@ struct GraphFormat {
   std::string_view extension;  ///< of file names that ask for it; empty: none does
 };
 constexpr std::array kFormats = {
-    GraphFormat{"text", ".txt"}, GraphFormat{"table", ""},     GraphFormat{"fx", ".fx"},
-    GraphFormat{"dot", ".dot"},  GraphFormat{"json", ".json"},
+    GraphFormat{"text", ".txt"},  GraphFormat{"table", ""},   GraphFormat{"fx", ".fx"},
+    GraphFormat{"python", ".py"}, GraphFormat{"cpp", ".cpp"}, GraphFormat{"dot", ".dot"},
+    GraphFormat{"json", ".json"},
 };
 
 std::string graph_as_json(const Model& model) {
@@ -35,11 +37,17 @@ std::vector<std::string> graph_formats() {
   return names;
 }
 
-std::string graph_format_of_file(std::string_view path) {
+std::string graph_format_of_file(const std::string& path) {
+  if (path.ends_with(".pt2"))
+    throw UsageError(ErrorCode::kBadOption,
+                     "-o '" + path +
+                         "': .pt2 files are not written yet; the graph can be written as " +
+                         graph_extensions());
   for (const GraphFormat& format : kFormats)
     if (!format.extension.empty() && path.ends_with(format.extension))
       return std::string(format.name);
-  return {};
+  throw UsageError(ErrorCode::kBadOption,
+                   "-o '" + path + "': the name says no format; it ends in " + graph_extensions());
 }
 
 std::string graph_extensions() {
@@ -54,6 +62,8 @@ std::string graph_as(std::string_view format, const Model& model) {
   if (format == "text") return graph.str() + "\n";
   if (format == "table") return graph.tabular() + "\n";
   if (format == "fx") return to_text(graph);
+  if (format == "python") return model.module->python_code();
+  if (format == "cpp") return model.module->code();
   if (format == "dot") {
     DotOptions options;
     options.title = model.path;

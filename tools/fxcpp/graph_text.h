@@ -11,8 +11,9 @@ namespace fx::cli {
 /// The forms in which a graph can be written: "text", "table", "fx", "cpp", "python", "dot",
 /// "json".
 std::vector<std::string> graph_formats();
-/// The form that a file's name asks for, or empty.
-std::string graph_format_of_file(std::string_view path);
+/// The form that a file's name asks for.
+/// @throws UsageError kBadOption for a name that says none, or .pt2, which is not written yet.
+std::string graph_format_of_file(const std::string& path);
 /// ".fx, .py, ...", for messages.
 std::string graph_extensions();
 

@@ -1,6 +1,8 @@
 #include "tools/fxcpp/model.h"
 
 #include <algorithm>
+#include <cctype>
+#include <filesystem>
 #include <set>
 
 #include "fx/base/error.h"
@@ -101,6 +103,23 @@ LoadOptions load_options(const LoadFlags& flags) {
   return options;
 }
 
+/// "dir/mobilenet_v3.pt2" -> "MobilenetV3": the name of the class in generated code.
+std::string class_name_of(const std::string& path) {
+  std::string name;
+  bool upper = true;
+  for (const char c : std::filesystem::path(path).stem().string()) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) == 0 || byte > 127) {
+      upper = true;
+      continue;
+    }
+    name += upper ? static_cast<char>(std::toupper(byte)) : c;
+    upper = false;
+  }
+  return name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) != 0 ? "Model" + name
+                                                                                : name;
+}
+
 /// A graph in the .fx text form. It has no weights: get_attr nodes and submodules refer to nothing.
 std::shared_ptr<GraphModule> load_text(const std::string& path) {
   const auto file = io::MappedFile::open(path, io::FileAccess::kCopy);
@@ -135,6 +154,7 @@ Model load_model(const std::string& path, const LoadFlags& flags) {
   Model model;
   model.path = path;
   model.module = is_text_graph(path) ? load_text(path) : load(path, load_options(flags));
+  model.module->set_class_name(class_name_of(path));
   model.refresh();
   if (const auto* ranges = model.module->meta().get<io::RangeConstraints>("range_constraints"))
     model.symbols = *ranges;

@@ -13,6 +13,7 @@ int run_graph(Args args) {
                    {"fxcpp graph model.pt2 --format table", "as print_tabular"},
                    {"fxcpp graph model.pt2 --format dot | dot -Tsvg -o g.svg", "a drawing"},
                    {"fxcpp graph model.pt2 -o model.fx", "text that can be read back"},
+                   {"fxcpp graph model.pt2 -o model.py", "a Python module that torch.fx traces"},
                    {"fxcpp graph model.pt2 --after fuse_conv_bn,dce", "after these passes"}});
   std::string file, output, pipeline;
   LoadFlags load_flags;
@@ -30,9 +31,7 @@ int run_graph(Args args) {
   if (!command.parse(args)) return 0;
 
   std::string format = command.format_name();
-  if (!command.format_given() && !output.empty())
-    if (const std::string by_name = graph_format_of_file(output); !by_name.empty())
-      format = by_name;
+  if (!command.format_given() && !output.empty()) format = graph_format_of_file(output);
   Model model = load_model(file, load_flags);
   if (!pipeline.empty()) {
     ModelInputs inputs;
@@ -49,6 +48,9 @@ int run_graph(Args args) {
   out.write(text);
   out.commit();
   command.talk().note("wrote " + output + " (" + format + ")");
+  if (format == "python")
+    command.talk().note("its weights: " + model.module->class_name() +
+                        "().load_state_dict(torch.export.load('" + file + "').state_dict)");
   return static_cast<int>(ExitCode::kOk);
 }
 

@@ -122,21 +122,6 @@ bool verify(Report& report, GraphModule& before, GraphModule& after, const Model
   return pass;
 }
 
-/// @throws UsageError for a name that none of the formats has.
-std::string output_format(const std::string& path) {
-  const std::string format = graph_format_of_file(path);
-  if (path.ends_with(".pt2"))
-    throw UsageError(ErrorCode::kBadOption,
-                     "-o '" + path +
-                         "': .pt2 files are not written yet; write the graph as .fx, or "
-                         "with its code as .py or .cpp");
-  if (format.empty())
-    throw UsageError(
-        ErrorCode::kBadOption,
-        "-o '" + path + "': the name says no format; it ends in " + graph_extensions());
-  return format;
-}
-
 }  // namespace
 
 int run_opt(Args args) {
@@ -162,7 +147,7 @@ int run_opt(Args args) {
                          "show the lines that each pass removed and added");
   command.app()
       .add_option("-o,--output", output,
-                  "write the graph: .fx (text, no weights), .py, .cpp, .dot or .json")
+                  "write the graph, without its weights: " + graph_extensions())
       ->type_name("PATH");
   command.app().add_flag("--no-verify", no_verify, "do not run the model to compare outputs");
   add_input_options(command, input_flags);
@@ -173,7 +158,7 @@ int run_opt(Args args) {
       .add_option("--atol", tolerance.atol, "of the verification (default: 1e-5 for f32)")
       ->type_name("X");
   if (!command.parse(args)) return 0;
-  const std::string format = output.empty() ? "" : output_format(output);
+  const std::string format = output.empty() ? "" : graph_format_of_file(output);
   const bool needs_inputs = wants_inputs(pipeline) || !no_verify;
 
   Model model = load_model(file, load_flags);
