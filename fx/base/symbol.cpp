@@ -6,9 +6,14 @@
 #include <unordered_map>
 
 namespace fx {
+
+constinit const std::string detail::kEmptyText;
+
 namespace {
 
 struct SymbolTable {
+  SymbolTable() { index.emplace(detail::kEmptyText, &detail::kEmptyText); }
+
   std::shared_mutex mutex;
   std::deque<std::string> texts;  // stable addresses
   std::unordered_map<std::string_view, const std::string*> index;
@@ -31,14 +36,8 @@ SymbolTable& table() {
   return *instance;
 }
 
-const std::string* empty_text() {
-  static const std::string* text = table().intern("");
-  return text;
-}
-
 }  // namespace
 
-Symbol::Symbol() noexcept : text_(empty_text()) {}
 Symbol::Symbol(std::string_view text) : text_(table().intern(text)) {}
 
 }  // namespace fx

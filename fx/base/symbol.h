@@ -7,13 +7,17 @@
 
 namespace fx {
 
+namespace detail {
+extern const std::string kEmptyText;  // initialised before everything else
+}  // namespace detail
+
 /// An immutable string in a process-wide table: equal text means equal address, so comparing and
 /// hashing cost one pointer. Keyword names, attribute paths and type names of nodes are symbols.
 /// The table never frees a string. Creation is thread safe, O(length).
 class Symbol {
  public:
   /// The empty string.
-  Symbol() noexcept;
+  Symbol() noexcept : text_(&detail::kEmptyText) {}
   explicit Symbol(std::string_view text);
 
   const std::string& str() const noexcept { return *text_; }

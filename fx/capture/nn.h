@@ -11,6 +11,7 @@
 
 #include "fx/base/error.h"
 #include "fx/capture/proxy_tensor.h"
+#include "fx/capture/sequential.h"
 #include "fx/capture/tracer.h"
 #include "fx/graph/module_types.h"
 
@@ -54,10 +55,6 @@ struct FromProxy<std::tuple<T...>> {
   }
 };
 
-/// Runs the children of a Sequential one by one, each with its own boundary.
-TraceArg trace_sequential(Tracer& tracer, torch::nn::SequentialImpl& sequential,
-                          const Proxy& input);
-
 }  // namespace detail
 
 /// A torch::nn::ModuleHolder whose calls report the module boundary to the running trace: what leaf
@@ -94,7 +91,7 @@ class ModuleHolder : public torch::nn::ModuleHolder<Contained> {
     auto run_through = [&]() -> TraceArg {
       if constexpr (std::is_same_v<Contained, torch::nn::SequentialImpl>) {
         static_assert(sizeof...(Args) == 1, "fx::nn::Sequential traces with one input");
-        return detail::trace_sequential(tracer, *this->impl_, Proxy(args)...);
+        return fx::detail::trace_sequential(tracer, *this->impl_, Proxy(args)...);
       } else if constexpr (requires { this->impl_->forward(args...); }) {
         return TraceArg(this->impl_->forward(args...));
       } else {

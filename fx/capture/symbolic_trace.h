@@ -13,6 +13,7 @@
 
 #include "fx/base/error.h"
 #include "fx/capture/proxy_tensor.h"
+#include "fx/capture/sequential.h"
 #include "fx/capture/signature.h"
 #include "fx/capture/tracer.h"
 #include "fx/graph/module_types.h"
@@ -125,7 +126,16 @@ concept ModulePointer = requires(const T& t) {
 template <typename Root>
 std::shared_ptr<Graph> trace(Tracer& tracer, Root&& root, const TraceOptions& options = {}) {
   using R = std::remove_cvref_t<Root>;
-  if constexpr (detail::ModuleClass<R>) {
+  if constexpr (std::is_same_v<R, torch::nn::SequentialImpl>) {
+    // Its forward takes anything: one input, named as in Python, goes through the children.
+    R& module = const_cast<R&>(root);
+    const auto names = options.input_names.empty() ? std::vector<std::string>{"input"}
+                                                   : detail::default_input_names(1, options);
+    detail::check_concrete_args(options, names);
+    return tracer.trace_with(root, names, [&](std::vector<Proxy>& inputs) {
+      return detail::trace_sequential(tracer, module, inputs[0]);
+    });
+  } else if constexpr (detail::ModuleClass<R>) {
     R& module = const_cast<R&>(root);
     auto forward = [&module](auto&&... args) -> decltype(module.forward(
                                                  std::forward<decltype(args)>(args)...)) {

@@ -3,6 +3,7 @@
 #include "fx/base/error.h"
 #include "fx/base/text.h"
 #include "fx/capture/proxy_tensor.h"
+#include "fx/graph/module_path.h"
 #include "fx/graph/module_types.h"
 #include "fx/ops/effects.h"
 
@@ -132,22 +133,33 @@ Graph& Tracer::graph() {
 }
 
 void Tracer::index_root(const torch::nn::Module& root) {
+  root_ = &root;
   module_paths_.clear();
-  tensor_paths_.clear();
-  attr_nodes_.clear();
+  modules_.clear();
+  attributes_.clear();
   module_calls_.clear();
   constants_.clear();
+  fresh_.clear();
   module_stack_.clear();
   // The first path of a shared module or tied tensor counts.
-  module_paths_.emplace(&root, "");  // named_modules would need a root in a shared_ptr
-  for (const auto& item : root.named_modules("", /*include_self=*/false))
-    if (item.value()) module_paths_.emplace(item.value().get(), item.key());
-  for (const auto& item : root.named_parameters())
+  index_modules(root, "");
+  for (const torch::nn::Module* module : modules_) index_tensors(*module, detail::parameters);
+  for (const torch::nn::Module* module : modules_) index_tensors(*module, detail::buffers);
+}
+
+void Tracer::index_modules(const torch::nn::Module& module, const std::string& path) {
+  const auto [found, is_new] = module_paths_.emplace(&module, path);
+  if (!is_new) return;
+  modules_.push_back(&module);
+  for (const auto& child : detail::children(module))
+    if (child.value()) index_modules(*child.value(), detail::join_path(found->second, child.key()));
+}
+
+void Tracer::index_tensors(const torch::nn::Module& module, TensorsOf tensors_of) {
+  const std::string& path = module_paths_.at(&module);
+  for (const auto& item : tensors_of(module))
     if (item.value().defined())
-      tensor_paths_.emplace(item.value().unsafeGetTensorImpl(), item.key());
-  for (const auto& item : root.named_buffers())
-    if (item.value().defined())
-      tensor_paths_.emplace(item.value().unsafeGetTensorImpl(), item.key());
+      attributes_.emplace(item.value().unsafeGetTensorImpl(), Attribute{&path, &item.key()});
 }
 
 std::shared_ptr<Graph> Tracer::trace_with(
@@ -181,14 +193,20 @@ Node& Tracer::create_node(Opcode op, Target target, Args args, Kwargs kwargs, st
 }
 
 Argument Tracer::create_tensor_arg(const at::Tensor& tensor) {
-  auto [found, is_new] = tensor_paths_.try_emplace(tensor.unsafeGetTensorImpl());
-  if (is_new) {
-    found->second = get_fresh_qualname("_tensor_constant");
-    constants_.emplace_back(found->second, tensor);
+  Attribute& attribute = attributes_[tensor.unsafeGetTensorImpl()];
+  if (!attribute.node) {
+    const std::string path = attribute.name
+                                 ? detail::join_path(*attribute.module_path, *attribute.name)
+                                 : constant_path(tensor);
+    attribute.node = &create_node(Opcode::kGetAttr, Target::string(path), {}, {}, {}, {});
   }
-  Node*& node = attr_nodes_[found->second];
-  if (!node) node = &create_node(Opcode::kGetAttr, Target::string(found->second), {}, {}, {}, {});
-  return *node;
+  return *attribute.node;
+}
+
+std::string Tracer::constant_path(const at::Tensor& tensor) {
+  for (const auto& [path, known] : constants_)
+    if (known.is_same(tensor)) return path;
+  return constants_.emplace_back(get_fresh_qualname("_tensor_constant"), tensor).first;
 }
 
 bool Tracer::is_leaf_module(const torch::nn::Module& module, std::string_view) const {
@@ -225,14 +243,18 @@ TraceArg Tracer::call_module(const torch::nn::Module& module,
 void Tracer::trace_module(const torch::nn::Module&, std::string_view, Node&) {}
 
 std::string Tracer::get_fresh_qualname(std::string_view prefix) const {
-  for (std::size_t i = 0;; ++i) {
-    std::string name = std::string(prefix) + std::to_string(i);
-    bool taken = false;
-    for (const auto& [path, tensor] : constants_) taken |= path == name;
-    for (const auto& [impl, path] : tensor_paths_) taken |= path == name;
-    for (const auto& [module, path] : module_paths_) taken |= path == name;
-    if (!taken) return name;
+  std::size_t& number = fresh_.try_emplace(std::string(prefix), 0).first->second;
+  for (;; ++number) {
+    std::string name = std::string(prefix) + std::to_string(number);
+    if (!is_taken(name)) return name;
   }
+}
+
+bool Tracer::is_taken(const std::string& path) const {
+  for (const auto& constant : constants_)
+    if (constant.first == path) return true;
+  const ModulePath of_root(path);
+  return root_ && (of_root.find_module(*root_) || of_root.find_tensor(*root_));
 }
 
 }  // namespace fx

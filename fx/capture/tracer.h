@@ -14,6 +14,7 @@
 
 #include "fx/capture/proxy.h"
 #include "fx/graph/graph_module.h"
+#include "fx/graph/module_access.h"
 
 namespace fx {
 
@@ -135,14 +136,29 @@ class Tracer : public TracerBase {
 
  private:
   struct Running;
+  // A tensor that became or may become a get_attr node.
+  struct Attribute {
+    const std::string* module_path = nullptr;  // of a parameter or buffer of the root
+    const std::string* name = nullptr;
+    Node* node = nullptr;  // once it was used
+  };
+  using TensorsOf = const detail::TensorDict& (*)(const torch::nn::Module&);
+
   void index_root(const torch::nn::Module& root);
+  void index_modules(const torch::nn::Module& module, const std::string& path);
+  void index_tensors(const torch::nn::Module& module, TensorsOf tensors_of);
+  std::string constant_path(const at::Tensor& tensor);
+  bool is_taken(const std::string& path) const;
 
   std::shared_ptr<Graph> graph_;
+  const torch::nn::Module* root_ = nullptr;
   std::unordered_map<const torch::nn::Module*, std::string> module_paths_;
-  std::unordered_map<const c10::TensorImpl*, std::string> tensor_paths_;
-  std::unordered_map<std::string, Node*> attr_nodes_;
+  std::vector<const torch::nn::Module*> modules_;  // the root and all modules below, in their order
+  std::unordered_map<const c10::TensorImpl*, Attribute> attributes_;
   std::unordered_map<std::string, int> module_calls_;
   GraphModule::Constants constants_;
+  mutable std::map<std::string, std::size_t, std::less<>>
+      fresh_;  // by prefix: lower numbers are taken
   ModuleStack module_stack_;
 };
 

@@ -96,8 +96,8 @@ std::optional<std::vector<Slot>> arrange(const c10::FunctionSchema& schema,
   return slots;
 }
 
-// How many arguments a call has to write: defaults of keywords at the end are left out, but of
-// dtype, layout, device and pin_memory, which C++ takes together, all or none.
+// How many arguments a call has to write: defaults of keywords at the end are left out. But the
+// C++ function that takes dtype, layout, device and pin_memory one by one has no defaults at all.
 std::size_t written_count(const c10::FunctionSchema& schema, const std::vector<Slot>& slots) {
   std::size_t count = slots.size();
   auto can_be_left_out = [&](std::size_t i) {
@@ -111,8 +111,8 @@ std::size_t written_count(const c10::FunctionSchema& schema, const std::vector<S
   };
   for (std::size_t i = 0; i + 3 < slots.size(); ++i)
     if (is_option(i, "dtype") && is_option(i + 1, "layout") && is_option(i + 2, "device") &&
-        is_option(i + 3, "pin_memory") && count > i && count < i + 4)
-      return i + 4;
+        is_option(i + 3, "pin_memory") && count > i)
+      return slots.size();
   return count;
 }
 

@@ -279,20 +279,73 @@ Argument Graph::graph_copy(const Graph& source, ValueMap& map) {
   return {};
 }
 
+namespace {
+
+[[noreturn]] void throw_unmapped(const Node& input) {
+  throw GraphError(ErrorCode::kCopyUnmapped, "cannot copy the graph: " + std::string(input.name()) +
+                                                 " is used before it is defined");
+}
+
+}  // namespace
+
+// Copies a node of another graph whose inputs have copies here: by id, null where there is none
+// (yet).
+void Graph::append_copy(const Node& node, const std::vector<Node*>& copies) {
+  Node& copy = *allocate();
+  auto mapped = [&](Node& input) -> Node& {
+    Node* found = input.graph_ == node.graph_ ? copies[input.id_] : nullptr;
+    if (!found) throw_unmapped(input);
+    return *found;
+  };
+  auto map = [&](const Argument& argument) {
+    if (Node* input = argument.node_or_null()) return Argument(mapped(*input));
+    return argument.map_nodes([&](Node& input) { return Argument(mapped(input)); });
+  };
+  copy.op_ = node.op_;
+  copy.target_ = node.target_;
+  copy.type_ = node.type_;
+  const std::span<const Argument> args = node.args();
+  std::ranges::transform(args, copy.args_.reset(args.size()).begin(), map);
+  copy.kwargs_.reserve(node.kwargs_.size());
+  for (const KwArg& kwarg : node.kwargs_) copy.kwargs_.emplace_back(kwarg.key, map(kwarg.value));
+  if (node.meta_) copy.meta_ = std::make_unique<Meta>(*node.meta_);
+  copy.name_ = names_->create(node.name());
+  copy.name_->owner = &copy;
+  // Different inputs have different copies: the edges are the same, in the same order.
+  if (node.num_edges_ > Node::kInlineEdges)
+    copy.heap_edges_ = std::make_unique<detail::UseEdge[]>(node.num_edges_);
+  copy.num_edges_ = node.num_edges_;
+  for (std::size_t i = 0; i < node.num_edges_; ++i) {
+    detail::UseEdge& edge = copy.edges()[i];
+    edge.producer = &mapped(*node.edges()[i].producer);
+    edge.user = &copy;
+    copy.append_edge(edge);
+  }
+  insert_before(*root_, copy);
+  ++version_;
+}
+
 std::shared_ptr<Graph> Graph::clone(ValueMap* map) const {
   auto copy = std::make_shared<Graph>();
-  ValueMap local;
-  ValueMap& values = map ? *map : local;
-  values.reserve(values.size() + size_);
-  auto mapped = [&](Node& input) -> Argument {
-    auto found = values.find(&input);
-    if (found == values.end())
-      throw GraphError(
-          ErrorCode::kCopyUnmapped,
-          "cannot copy the graph: " + std::string(input.name()) + " is used before it is defined");
-    return found->second;
-  };
-  for (Node& node : nodes()) values.emplace(&node, copy->node_copy(node, mapped));
+  if (map && !map->empty()) {
+    // Values that the caller has given win over copies.
+    auto mapped = [&](Node& input) -> Argument {
+      auto found = map->find(&input);
+      if (found == map->end()) throw_unmapped(input);
+      return found->second;
+    };
+    for (Node& node : nodes()) map->emplace(&node, copy->node_copy(node, mapped));
+    return copy;
+  }
+  std::vector<Node*> copies(next_id_, nullptr);
+  for (Node& node : nodes()) {
+    copy->append_copy(node, copies);
+    copies[node.id_] = copy->root_->prev_;
+  }
+  if (map) {
+    map->reserve(size_);
+    for (Node& node : nodes()) map->emplace(&node, *copies[node.id_]);
+  }
   return copy;
 }
 

@@ -274,6 +274,7 @@ class Graph {
   friend class GraphTestAccess;
 
   Node* allocate();
+  void append_copy(const Node& node, const std::vector<Node*>& copies);
   void insert_before(Node& position, Node& node) noexcept;
   void unlink(Node& node) noexcept;
   InsertPointGuard set_insert_point(Node* node, bool after);

@@ -9,6 +9,7 @@
 #include "fx/base/text.h"
 #include "fx/graph/argument_value.h"
 #include "fx/graph/module_access.h"
+#include "fx/graph/module_copies.h"
 #include "fx/graph/module_types.h"
 
 namespace fx {
@@ -35,7 +36,7 @@ struct Found {
   GraphOwner::AttrKind kind = GraphOwner::AttrKind::kMissing;
   at::Tensor tensor;
   ModulePtr module;
-  std::string missing;  // the path up to the atom that does not exist
+  std::string_view missing;  // the path up to the atom that does not exist
 };
 
 // Walks from `root` down; `root` itself cannot be named.
@@ -44,8 +45,10 @@ Found find_attribute(const torch::nn::Module& root, std::string_view path) {
   Found found;
   const torch::nn::Module* at = &root;
   if (path.empty()) return found;
+  std::size_t walked = 0;  // characters of the path
   for_each_atom(path, [&](const std::string& atom, bool last) {
-    found.missing += (found.missing.empty() ? "" : ".") + atom;
+    walked += (walked ? 1 : 0) + atom.size();
+    found.missing = path.substr(0, walked);
     if (const ModulePtr* child = detail::children(*at).find(atom); child && *child) {
       if (last) {
         found.kind = Kind::kModule;
@@ -67,11 +70,6 @@ Found find_attribute(const torch::nn::Module& root, std::string_view path) {
   return found;
 }
 
-// A plain container made for a path, as opposed to a module with behaviour.
-bool is_plain(const torch::nn::Module& module) {
-  return typeid(module) == typeid(torch::nn::Module);
-}
-
 }  // namespace
 
 // --- construction
@@ -88,17 +86,13 @@ GraphModule::GraphModule(const torch::nn::Module& root, std::shared_ptr<Graph> g
     : class_name_(std::move(class_name)) {
   FX_ASSERT(graph != nullptr, "a GraphModule needs a graph");
   for (const auto& [path, tensor] : constants) set_constant(path, tensor);
-  if (share == Share::kAll) {
-    // In the order of the root, so that state_dict() lists the same keys in the same order.
-    for (const auto& item : root.named_parameters()) share_attribute(root, item.key(), nullptr);
-    for (const auto& item : root.named_buffers()) share_attribute(root, item.key(), nullptr);
-  }
+  if (share == Share::kAll) share_state(root, *graph);
   // Called modules first: they bring the attributes below them along.
   for (const Node& node : graph->nodes())
     if (node.op() == Opcode::kCallModule) share_attribute(root, node.target().str(), &node);
   for (const Node& node : graph->nodes())
     if (node.op() == Opcode::kGetAttr) share_attribute(root, node.target().str(), &node);
-  take_training_flag(root);
+  detail::training(*this) = root.is_training();
   adopt_graph(std::move(graph));
   recompile();
 }
@@ -117,6 +111,69 @@ void GraphModule::adopt_graph(std::shared_ptr<Graph> graph) {
 void GraphModule::set_graph(std::shared_ptr<Graph> graph) {
   adopt_graph(std::move(graph));
   recompile();
+}
+
+// Copies the tree of modules as far as it holds parameters, buffers or called modules, in its
+// order, so that state_dict() lists the same keys in the same order. Called modules are shared,
+// whole, the others become plain ones.
+class GraphModule::StateSharer {
+ public:
+  StateSharer(GraphModule& to, const torch::nn::Module& root, const Graph& graph)
+      : to_(to), root_(dynamic_cast<const GraphModule*>(&root)) {
+    for (const Node& node : graph.nodes())
+      if (node.op() == Opcode::kCallModule)
+        if (ModulePtr module = find_attribute(root, node.target().str()).module)
+          called_.insert(module.get());
+  }
+
+  // What `from` holds goes to `made`, which is created when there is something.
+  void share(const torch::nn::Module& from, torch::nn::Module*& at, ModulePtr& made) {
+    auto to = [&]() -> torch::nn::Module& {
+      if (!at) {
+        made = std::make_shared<torch::nn::Module>();
+        at = made.get();
+      }
+      return *at;
+    };
+    const std::size_t length = path_.size();
+    auto enter = [&](const std::string& name) {
+      if (length) path_ += '.';
+      path_ += name;
+      return to_.constants_.empty() || !to_.constants_.contains(path_);
+    };
+    for (const auto& item : detail::parameters(from)) {
+      if (item.value().defined() && enter(item.key()))
+        detail::assign(detail::parameters(to()), item.key(), item.value());
+      path_.resize(length);
+    }
+    for (const auto& item : detail::buffers(from)) {
+      if (item.value().defined() && enter(item.key())) {
+        detail::assign(detail::buffers(to()), item.key(), item.value());
+        if (root_ && root_->non_persistent_.contains(path_)) to_.non_persistent_[path_] = true;
+      }
+      path_.resize(length);
+    }
+    for (const auto& item : detail::children(from)) {
+      if (item.value() && enter(item.key())) {
+        ModulePtr child = called_.contains(item.value().get()) ? item.value() : nullptr;
+        if (torch::nn::Module* child_at = nullptr; !child) share(*item.value(), child_at, child);
+        if (child) detail::assign(detail::children(to()), item.key(), std::move(child));
+      }
+      path_.resize(length);
+    }
+  }
+
+ private:
+  GraphModule& to_;
+  const GraphModule* root_;  // the same as `root`, or null
+  std::unordered_set<const torch::nn::Module*> called_;
+  std::string path_;
+};
+
+void GraphModule::share_state(const torch::nn::Module& root, const Graph& graph) {
+  torch::nn::Module* at = this;
+  ModulePtr none;
+  StateSharer(*this, root, graph).share(root, at, none);
 }
 
 void GraphModule::share_attribute(const torch::nn::Module& root, std::string_view path,
@@ -258,7 +315,7 @@ bool GraphModule::delete_tensor(std::string_view path) {
   for_each_atom(path, [&](const std::string& atom, bool last) {
     if (!last) {
       ModulePtr* child = detail::children(*at).find(atom);
-      if (!child || !*child || !is_plain(**child)) return false;
+      if (!child || !*child || !detail::is_plain(**child)) return false;
       at = child->get();
       return true;
     }
@@ -326,7 +383,7 @@ Value GraphModule::fetch_attr(std::string_view path) const {
     default:
       throw RunError(ErrorCode::kMissingAttr,
                      "Node referenced nonexistent target " +
-                         (found.missing.empty() ? std::string(path) : found.missing));
+                         std::string(found.missing.empty() ? path : found.missing));
   }
 }
 
@@ -396,84 +453,26 @@ void GraphModule::load_state_dict(const std::vector<std::pair<std::string, at::T
 // --- copies
 // ----------------------------------------------------------------------------------------
 
-namespace {
-
-// Copies tensors so that ones which were the same stay the same (tied weights).
-class TensorCopier {
- public:
-  explicit TensorCopier(std::optional<torch::Device> device) : device_(device) {}
-
-  at::Tensor operator()(const at::Tensor& tensor) {
-    if (!tensor.defined()) return tensor;
-    at::Tensor& copy = copies_[tensor.unsafeGetTensorImpl()];
-    if (!copy.defined()) {
-      copy = tensor.detach().clone();
-      if (device_) copy = copy.to(*device_);
-      copy.set_requires_grad(tensor.requires_grad());
-    }
-    return copy;
-  }
-
- private:
-  std::optional<torch::Device> device_;
-  std::map<const c10::TensorImpl*, at::Tensor> copies_;
-};
-
-void copy_members(const torch::nn::Module& from, torch::nn::Module& to, TensorCopier& copy,
-                  const std::optional<torch::Device>& device) {
-  for (const auto& item : detail::parameters(from))
-    detail::parameters(to).insert(item.key(), copy(item.value()));
-  for (const auto& item : detail::buffers(from))
-    detail::buffers(to).insert(item.key(), copy(item.value()));
-  for (const auto& item : detail::children(from)) {
-    const torch::nn::Module& child = *item.value();
-    ModulePtr made;
-    if (is_plain(child)) {
-      made = std::make_shared<torch::nn::Module>();
-      copy_members(child, *made, copy, device);
-    } else {
-      try {
-        made = child.clone(device);
-      } catch (const c10::Error&) {
-        throw GraphError(ErrorCode::kNotCopyable, "the submodule " + str_repr(item.key()) +
-                                                      " of class " + module_type_name(child) +
-                                                      " cannot be copied: it has no clone()");
-      }
-    }
-    made->train(child.is_training());
-    detail::children(to).insert(item.key(), std::move(made));
-  }
-}
-
-}  // namespace
-
 std::shared_ptr<GraphModule> GraphModule::deep_copy() const {
-  return std::dynamic_pointer_cast<GraphModule>(clone());
+  return detail::ModuleCopies().of(*this);
 }
 
 ModulePtr GraphModule::clone(const std::optional<torch::Device>& device) const {
+  return detail::ModuleCopies(device).of(*this);
+}
+
+std::shared_ptr<GraphModule> GraphModule::copy_with(detail::ModuleCopies& copies) const {
   auto copy = std::make_shared<GraphModule>(std::make_shared<Graph>(), class_name_);
-  TensorCopier copier(device);
-  copy_members(*this, *copy, copier, device);
-  for (const auto& [path, tensor] : constants_) copy->constants_[path] = copier(tensor);
+  copies.copy_members(*this, *copy);
+  for (const auto& [path, tensor] : constants_) copy->constants_[path] = copies.of(tensor);
   copy->non_persistent_ = non_persistent_;
   copy->in_spec_ = in_spec_;
   copy->out_spec_ = out_spec_;
   copy->input_guards_ = input_guards_;
   copy->meta_ = meta_;
-  copy->take_training_flag(*this);
+  detail::training(*copy) = is_training();
   copy->set_graph(graph_->clone());
   return copy;
-}
-
-void GraphModule::take_training_flag(const torch::nn::Module& other) {
-  // train() would also switch the children, which are shared and keep their own flags.
-  std::vector<std::pair<ModulePtr, bool>> flags;
-  for (const auto& item : named_modules("", false))
-    flags.emplace_back(item.value(), item.value()->is_training());
-  train(other.is_training());
-  for (auto& [module, flag] : flags)
-    if (module->is_training() != flag) module->train(flag);
 }
 
 void GraphModule::set_specs(std::optional<TreeSpec> in_spec, std::optional<TreeSpec> out_spec) {

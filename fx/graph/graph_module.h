@@ -16,6 +16,9 @@
 
 namespace fx {
 
+namespace detail {
+class ModuleCopies;
+}
 class Executable;  // run/executable.h: what recompile() builds
 
 /// How structured inputs and outputs map to the flat ones of the graph: a tree of tuples, lists,
@@ -91,7 +94,9 @@ class GraphModule : public torch::nn::Module, public GraphOwner {
     return forward(std::move(inputs), std::move(kwargs));
   }
 
-  /// A deep copy that shares nothing: graph, meta, parameters, buffers and submodules are cloned.
+  /// A deep copy that shares nothing with this module: graph, meta, parameters, buffers and
+  /// submodules are copied. What was one tensor or module, or shared memory, does so in the copy;
+  /// tensors of submodules with behaviour, which clone themselves, share memory only.
   /// @throws GraphError kNotCopyable for a submodule without clone().
   std::shared_ptr<GraphModule> deep_copy() const;
   /// The same for torch::nn::Module's interface.
@@ -170,8 +175,11 @@ class GraphModule : public torch::nn::Module, public GraphOwner {
 
  private:
   friend class ModuleSnapshot;
+  friend class detail::ModuleCopies;
+  std::shared_ptr<GraphModule> copy_with(detail::ModuleCopies& copies) const;
   void adopt_graph(std::shared_ptr<Graph> graph);
-  void take_training_flag(const torch::nn::Module& other);
+  class StateSharer;
+  void share_state(const torch::nn::Module& root, const Graph& graph);
   void share_attribute(const torch::nn::Module& root, std::string_view path, const Node* node);
   torch::nn::Module& make_parents(std::string_view path, std::string* leaf);
 

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <typeinfo>
 #include <utility>
 
 namespace fx::detail {
@@ -19,12 +20,15 @@ struct PrivateMember {
 struct ParametersTag {};
 struct BuffersTag {};
 struct ChildrenTag {};
+struct TrainingTag {};
 auto& private_member(ParametersTag, torch::nn::Module& module);
 auto& private_member(BuffersTag, torch::nn::Module& module);
 auto& private_member(ChildrenTag, torch::nn::Module& module);
+auto& private_member(TrainingTag, torch::nn::Module& module);
 template struct PrivateMember<ParametersTag, &torch::nn::Module::parameters_>;
 template struct PrivateMember<BuffersTag, &torch::nn::Module::buffers_>;
 template struct PrivateMember<ChildrenTag, &torch::nn::Module::children_>;
+template struct PrivateMember<TrainingTag, &torch::nn::Module::is_training_>;
 
 using TensorDict = torch::OrderedDict<std::string, at::Tensor>;
 using ModuleDict = torch::OrderedDict<std::string, std::shared_ptr<torch::nn::Module>>;
@@ -46,6 +50,19 @@ inline const TensorDict& buffers(const torch::nn::Module& module) {
 }
 inline const ModuleDict& children(const torch::nn::Module& module) {
   return children(const_cast<torch::nn::Module&>(module));
+}
+
+/// The flag of this module alone; train() also sets those of its children.
+inline bool& training(torch::nn::Module& module) { return private_member(TrainingTag(), module); }
+
+/// A plain container, made to hold what is below it, as opposed to a module with behaviour.
+inline bool is_plain(const torch::nn::Module& module) {
+  return typeid(module) == typeid(torch::nn::Module);
+}
+
+/// "a.b" for "a" and "b", "b" for "" and "b".
+inline std::string join_path(const std::string& parent, const std::string& name) {
+  return parent.empty() ? name : parent + "." + name;
 }
 
 /// Inserts or replaces an entry, keeping its place.

@@ -54,31 +54,57 @@ void Node::check_kwargs(std::span<const KwArg> kwargs) {
                        "the keyword argument " + str_repr(kwarg.key.str()) + " is given twice");
 }
 
+void Node::append_edge(UseEdge& edge) noexcept {
+  Node& producer = *edge.producer;
+  edge.prev = producer.last_use_;
+  edge.next = nullptr;
+  (producer.last_use_ ? producer.last_use_->next : producer.first_use_) = &edge;
+  producer.last_use_ = &edge;
+  ++producer.num_users_;
+  if (producer.graph_ != graph_) [[unlikely]]
+    producer.graph_->foreign_edges_ = graph_->foreign_edges_ = true;
+}
+
+void Node::remove_edge(UseEdge& edge) noexcept {
+  Node& producer = *edge.producer;
+  (edge.prev ? edge.prev->next : producer.first_use_) = edge.next;
+  (edge.next ? edge.next->prev : producer.last_use_) = edge.prev;
+  --producer.num_users_;
+}
+
 void Node::link_inputs() {
   const detail::UniqueInputs inputs(args_.view(), kwargs_);
   num_edges_ = static_cast<std::uint32_t>(inputs.view().size());
   if (num_edges_ > kInlineEdges) heap_edges_ = std::make_unique<UseEdge[]>(num_edges_);
   std::size_t i = 0;
   for (UseEdge& edge : edges()) {
-    Node* producer = inputs.view()[i++];
-    edge = {producer, this, producer->last_use_, nullptr};
-    (producer->last_use_ ? producer->last_use_->next : producer->first_use_) = &edge;
-    producer->last_use_ = &edge;
-    ++producer->num_users_;
-    if (producer->graph_ != graph_) [[unlikely]]
-      producer->graph_->foreign_edges_ = graph_->foreign_edges_ = true;
+    edge.producer = inputs.view()[i++];
+    edge.user = this;
+    append_edge(edge);
   }
 }
 
 void Node::unlink_inputs() noexcept {
-  for (UseEdge& edge : edges()) {
-    Node* producer = edge.producer;
-    (edge.prev ? edge.prev->next : producer->first_use_) = edge.next;
-    (edge.next ? edge.next->prev : producer->last_use_) = edge.prev;
-    --producer->num_users_;
-  }
+  for (UseEdge& edge : edges()) remove_edge(edge);
   num_edges_ = 0;
   heap_edges_.reset();
+}
+
+bool Node::move_uses(Node& old, Node& replacement) noexcept {
+  UseEdge* of_old = nullptr;
+  for (UseEdge& edge : edges()) {
+    if (edge.producer == &replacement) return false;
+    if (edge.producer == &old) of_old = &edge;
+  }
+  if (!of_old) return false;
+  // As after unlink_inputs and link_inputs, this node is the latest user of all its inputs.
+  for (UseEdge& edge : edges()) {
+    if (&edge != of_old && !edge.next) continue;
+    remove_edge(edge);
+    if (&edge == of_old) edge.producer = &replacement;
+    append_edge(edge);
+  }
+  return true;
 }
 
 void Node::order_users(std::span<Node* const> users) noexcept {
@@ -259,17 +285,19 @@ void Node::update_kwarg(std::string_view key, Argument value) {
 }
 
 void Node::replace_input_with(Node& old, const Argument& replacement) {
-  auto replaced = [&](const Argument& argument) {
-    if (argument.node_or_null() == &old) return replacement;
-    return argument.map_nodes(
-        [&](Node& node) { return &node == &old ? replacement : Argument(node); });
+  auto replace = [&](Argument& slot) {
+    if (slot.node_or_null() == &old)
+      slot = replacement;
+    else if (slot.is_aggregate() && slot.has_nodes())
+      slot =
+          slot.map_nodes([&](Node& node) { return &node == &old ? replacement : Argument(node); });
   };
-  unlink_inputs();
-  for (Argument& slot : args_.mutable_view())
-    if (slot.has_nodes()) slot = replaced(slot);
-  for (KwArg& kwarg : kwargs_)
-    if (kwarg.value.has_nodes()) kwarg.value = replaced(kwarg.value);
-  link_inputs();
+  Node* node = replacement.node_or_null();
+  const bool moved = node && node != &old && move_uses(old, *node);
+  if (!moved) unlink_inputs();
+  for (Argument& slot : args_.mutable_view()) replace(slot);
+  for (KwArg& kwarg : kwargs_) replace(kwarg.value);
+  if (!moved) link_inputs();
   ++graph_->version_;
 }
 

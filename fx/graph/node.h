@@ -71,7 +71,12 @@ class UserRange {
   std::size_t size() const { return count_; }
   bool empty() const { return count_ == 0; }
   bool contains(const Node& node) const;
-  std::vector<Node*> to_vector() const { return {begin(), end()}; }
+  std::vector<Node*> to_vector() const {
+    std::vector<Node*> out;
+    out.reserve(count_);
+    for (Node* user : *this) out.push_back(user);
+    return out;
+  }
 
  private:
   const detail::UseEdge* first_;
@@ -217,6 +222,8 @@ class Node {
     std::size_t size() const noexcept { return size_; }
     void assign(std::span<const Argument> items);
     void assign(Args&& items);
+    /// Makes room for `size` arguments, all None, for the caller to fill.
+    std::span<Argument> reset(std::size_t size) { return {reserve(size), size}; }
     void clear() noexcept;
 
    private:
@@ -237,6 +244,11 @@ class Node {
   static void check_kwargs(std::span<const KwArg> kwargs);
   void link_inputs();
   void unlink_inputs() noexcept;
+  // Whether all uses of `old` became uses of `replacement` by moving edges, which needs no memory:
+  // not when `replacement` is an input already.
+  bool move_uses(Node& old, Node& replacement) noexcept;
+  void append_edge(detail::UseEdge& edge) noexcept;
+  static void remove_edge(detail::UseEdge& edge) noexcept;
   // Puts the edges of these users to the end of the list of users, in this order.
   void order_users(std::span<Node* const> users) noexcept;
   std::span<detail::UseEdge> edges() noexcept {

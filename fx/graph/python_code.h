@@ -33,8 +33,8 @@ struct PythonCodeOptions {
 /// - Wrapped C++ functions become stubs marked with torch.fx.wrap that raise: implement them there.
 ///
 /// @throws GraphError kUnknownModuleType for a called submodule that Python does not have,
-///   kWrongArgumentKind for an argument with no Python form, kTooLarge... see code for a constant
-///   beyond max_constant_bytes.
+///   kNotExpressible for an argument with no Python form and for a constant beyond
+///   max_constant_bytes, kForeignNode and kIndexOutOfRange for a broken graph.
 std::string python_code(const Graph& graph, std::string_view class_name = "GraphModule",
                         const PythonCodeOptions& options = {});
 

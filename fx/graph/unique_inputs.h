@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <span>
 #include <unordered_set>
 #include <vector>
@@ -20,29 +21,34 @@ class UniqueInputs {
   }
 
   std::span<Node* const> view() const {
-    return many_.empty() ? std::span<Node* const>(few_, count_) : many_;
+    return many_ ? std::span<Node* const>(many_->nodes) : std::span<Node* const>(few_, count_);
   }
 
  private:
   void add(Node& input) {
     // Nearly all nodes have few inputs: those are compared one by one, without memory.
-    if (many_.empty()) {
+    if (!many_) {
       if (std::find(few_, few_ + count_, &input) != few_ + count_) return;
       if (count_ < kFew) {
         few_[count_++] = &input;
         return;
       }
-      many_.assign(few_, few_ + count_);
-      seen_.insert(few_, few_ + count_);
+      many_ = std::make_unique<Many>();
+      many_->nodes.assign(few_, few_ + count_);
+      many_->seen.insert(few_, few_ + count_);
     }
-    if (seen_.insert(&input).second) many_.push_back(&input);
+    if (many_->seen.insert(&input).second) many_->nodes.push_back(&input);
   }
+
+  struct Many {
+    std::vector<Node*> nodes;
+    std::unordered_set<Node*> seen;
+  };
 
   static constexpr std::size_t kFew = 16;
   Node* few_[kFew];
   std::size_t count_ = 0;
-  std::vector<Node*> many_;
-  std::unordered_set<Node*> seen_;
+  std::unique_ptr<Many> many_;
 };
 
 }  // namespace fx::detail

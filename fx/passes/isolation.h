@@ -24,15 +24,23 @@ class Isolation {
   /// Replaces the tensors of `inputs`, nested ones too, by clones if the graph may write to inputs.
   /// O(nodes), plus the memory that may be written.
   Isolation(GraphModule& module, Values& inputs);
-  ~Isolation();
   Isolation(const Isolation&) = delete;
   Isolation& operator=(const Isolation&) = delete;
 
  private:
+  // Attributes and the memory they had; gives it back, also when making the Isolation fails.
+  struct Originals {
+    std::vector<std::pair<at::Tensor, at::Tensor>> tensors;
+    Originals() = default;
+    Originals(const Originals&) = delete;
+    Originals& operator=(const Originals&) = delete;
+    ~Originals();
+  };
+
   void copy_attributes(GraphModule& module, const AliasAnalysis& aliases);
 
-  std::vector<std::pair<at::Tensor, at::Tensor>> originals_;  // attribute, its own memory
   std::optional<RngGuard> generators_;
+  Originals originals_;
 };
 
 }  // namespace fx

@@ -191,5 +191,25 @@ TEST(Tracer, holders_of_modules_with_several_results_unpack) {
   EXPECT_TRUE(torch::equal((*gm)(x).toTensor(), net->forward(x)));
 }
 
+// The graph is what torch.fx makes of the same torch.nn.Sequential.
+TEST(Tracer, a_bare_sequential_is_traced_through) {
+  nn::Sequential net(torch::nn::Linear(2, 3), torch::nn::ReLU(), torch::nn::Linear(3, 1));
+  auto gm = symbolic_trace(net);
+  EXPECT_EQ(gm->graph().str(),
+            "graph():\n"
+            "    %input_1 : [num_users=1] = placeholder[target=input]\n"
+            "    %_0 : [num_users=1] = call_module[target=0](args = (%input_1,), kwargs = {})\n"
+            "    %_1 : [num_users=1] = call_module[target=1](args = (%_0,), kwargs = {})\n"
+            "    %_2 : [num_users=1] = call_module[target=2](args = (%_1,), kwargs = {})\n"
+            "    return _2");
+  const at::Tensor x = torch::randn({4, 2});
+  EXPECT_TRUE(torch::equal((*gm)(x).toTensor(), net->forward(x)));
+  EXPECT_EQ(symbolic_trace(torch::nn::Sequential(torch::nn::Flatten()), {.input_names = {"image"}})
+                ->graph()
+                .placeholders()[0]
+                ->name(),
+            "image");
+}
+
 }  // namespace
 }  // namespace fx

@@ -1,0 +1,71 @@
+#include "fx/graph/tensor_copies.h"
+
+#include <ATen/ops/_conj.h>
+#include <ATen/ops/_neg_view.h>
+#include <ATen/ops/empty.h>
+
+namespace fx {
+namespace {
+
+// Whether the tensor is a strided window on plain memory.
+bool has_plain_memory(const at::Tensor& tensor) {
+  return tensor.layout() == at::kStrided && tensor.has_storage() && !tensor.is_quantized() &&
+         !tensor.is_meta();
+}
+
+at::Tensor window(const c10::Storage& memory, const at::Tensor& like) {
+  at::Tensor out = at::empty({0}, like.options().device(memory.device()))
+                       .set_(memory, like.storage_offset(), like.sizes(), like.strides());
+  if (like.is_conj()) out = at::_conj(out);
+  if (like.is_neg()) out = at::_neg_view(out);
+  return out;
+}
+
+c10::Storage copied(const c10::Storage& memory, const at::Tensor& tensor,
+                    std::optional<at::Device> device) {
+  const auto bytes = static_cast<std::int64_t>(memory.nbytes());
+  const at::Tensor whole = at::empty({0}, tensor.options().dtype(at::kByte).requires_grad(false))
+                               .set_(memory, 0, {bytes}, {1});
+  return (device ? whole.to(*device, /*non_blocking=*/false, /*copy=*/true) : whole.clone())
+      .storage();
+}
+
+}  // namespace
+
+const void* memory_key(const at::Tensor& tensor) {
+  return has_plain_memory(tensor)
+             ? static_cast<const void*>(tensor.storage().unsafeGetStorageImpl())
+             : tensor.unsafeGetTensorImpl();
+}
+
+at::Tensor TensorCopies::data_of(const at::Tensor& tensor) {
+  const at::Tensor data = tensor.detach();
+  if (!has_plain_memory(data)) return device_ ? data.to(*device_, false, true) : data.clone();
+  auto found = memory_.find(memory_key(data));
+  if (found == memory_.end())
+    found = memory_.emplace(memory_key(data), copied(data.storage(), data, device_)).first;
+  return window(found->second, data);
+}
+
+at::Tensor TensorCopies::operator()(const at::Tensor& tensor) {
+  if (!tensor.defined()) return tensor;
+  at::Tensor& copy = tensors_[tensor.unsafeGetTensorImpl()];
+  if (!copy.defined()) {
+    copy = data_of(tensor);
+    copy.set_requires_grad(tensor.requires_grad());
+  }
+  return copy;
+}
+
+void TensorCopies::adopt(const at::Tensor& tensor, at::Tensor& copy) {
+  if (!tensor.defined() || !copy.defined()) return;
+  const bool same_window = has_plain_memory(tensor) && has_plain_memory(copy) &&
+                           tensor.storage().nbytes() == copy.storage().nbytes() &&
+                           tensor.storage_offset() == copy.storage_offset() &&
+                           tensor.strides() == copy.strides();
+  if (!same_window || !memory_.emplace(memory_key(tensor), copy.storage()).second)
+    copy.set_data(data_of(tensor));
+  tensors_.emplace(tensor.unsafeGetTensorImpl(), copy);
+}
+
+}  // namespace fx

@@ -1,0 +1,97 @@
+// Deep copies of GraphModules: what was tied stays tied, nothing is shared with the original.
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/nn/modules/linear.h>
+
+#include "fx/graph/graph_module.h"
+#include "tests/graph/graphs.h"
+
+namespace fx {
+namespace {
+
+at::Tensor ramp(at::IntArrayRef shape) {
+  return torch::arange(c10::multiply_integers(shape)).to(torch::kFloat).view(shape);
+}
+
+bool share_memory(const at::Tensor& a, const at::Tensor& b) {
+  return a.storage().unsafeGetStorageImpl() == b.storage().unsafeGetStorageImpl();
+}
+
+TEST(ModuleCopy, tensors_that_share_memory_share_it_in_the_copy) {
+  GraphModule gm(std::make_shared<Graph>());
+  const at::Tensor state = ramp({3, 4});
+  gm.set_buffer("state", state);
+  gm.set_buffer("turned", state.t());
+  gm.set_constant("row", state[1]);
+  gm.set_buffer("deep.down.tail", state.view({12}).slice(0, 5, 12, 3));
+  gm.set_buffer("imaginary", torch::view_as_complex(ramp({2, 2})).conj());
+  auto copy = gm.deep_copy();
+  for (const char* path : {"state", "turned", "row", "deep.down.tail", "imaginary"}) {
+    const at::Tensor mine = gm.find_tensor(path), theirs = copy->find_tensor(path);
+    EXPECT_TRUE(torch::equal(mine, theirs)) << path;
+    EXPECT_EQ(mine.strides(), theirs.strides()) << path;
+    EXPECT_EQ(mine.storage_offset(), theirs.storage_offset()) << path;
+    EXPECT_EQ(mine.is_conj(), theirs.is_conj()) << path;
+    EXPECT_FALSE(share_memory(mine, theirs)) << path;
+  }
+  copy->find_tensor("state").fill_(-1);
+  for (const char* path : {"turned", "row", "deep.down.tail"})
+    EXPECT_TRUE((copy->find_tensor(path) == -1).all().item<bool>()) << path;
+  EXPECT_TRUE(torch::equal(state, ramp({3, 4})));
+}
+
+TEST(ModuleCopy, one_tensor_under_two_names_stays_one) {
+  GraphModule gm(std::make_shared<Graph>());
+  const at::Tensor weight = ramp({2, 2}).set_requires_grad(true);
+  gm.set_parameter("encoder.weight", weight);
+  gm.set_parameter("decoder.weight", weight);
+  gm.set_parameter("frozen", ramp({2}));
+  auto copy = gm.deep_copy();
+  const at::Tensor tied = copy->find_tensor("encoder.weight");
+  EXPECT_TRUE(tied.is_same(copy->find_tensor("decoder.weight")));
+  EXPECT_FALSE(tied.is_same(weight));
+  EXPECT_TRUE(tied.requires_grad() && tied.is_leaf());
+  EXPECT_FALSE(copy->find_tensor("frozen").requires_grad());
+}
+
+// Weights of an embedding and of a linear layer, one tensor; a norm registered twice; a nested
+// GraphModule that reads the weight as well.
+TEST(ModuleCopy, modules_that_clone_themselves_keep_their_ties) {
+  GraphModule gm(std::make_shared<Graph>());
+  auto embedding = std::make_shared<torch::nn::EmbeddingImpl>(5, 3);
+  auto head = std::make_shared<torch::nn::LinearImpl>(3, 5);
+  head->weight.set_data(embedding->weight.detach());
+  auto norm = std::make_shared<torch::nn::BatchNorm1dImpl>(3);
+  auto inner = std::make_shared<GraphModule>(std::make_shared<Graph>());
+  inner->set_buffer("view", embedding->weight.detach()[0]);
+  gm.set_submodule("embedding", embedding);
+  gm.set_submodule("head", head);
+  gm.set_submodule("first", norm);
+  gm.set_submodule("second", norm);
+  gm.set_submodule("inner", inner);
+  gm.set_constant("mean", norm->running_mean);
+  auto copy = gm.deep_copy();
+
+  EXPECT_EQ(copy->find_submodule("first"), copy->find_submodule("second"));
+  EXPECT_NE(copy->find_submodule("first"), norm);
+  const auto copied_embedding =
+      std::dynamic_pointer_cast<torch::nn::EmbeddingImpl>(copy->find_submodule("embedding"));
+  const auto copied_head =
+      std::dynamic_pointer_cast<torch::nn::LinearImpl>(copy->find_submodule("head"));
+  {
+    torch::NoGradGuard no_grad;
+    copied_embedding->weight.fill_(7);
+    copy->find_tensor("mean").fill_(8);
+  }
+  EXPECT_TRUE((copied_head->weight == 7).all().item<bool>());
+  EXPECT_TRUE((copy->find_tensor("inner.view") == 7).all().item<bool>());
+  const auto copied_norm =
+      std::dynamic_pointer_cast<torch::nn::BatchNorm1dImpl>(copy->find_submodule("first"));
+  EXPECT_TRUE((copied_norm->running_mean == 8).all().item<bool>());
+  EXPECT_TRUE((norm->running_mean == 0).all().item<bool>());
+  EXPECT_FALSE((embedding->weight == 7).any().item<bool>());
+  EXPECT_TRUE(copied_head->weight.requires_grad() && copied_head->bias.requires_grad());
+}
+
+}  // namespace
+}  // namespace fx
