@@ -562,8 +562,10 @@ def export_one(name: str, folder: pathlib.Path) -> dict:
 
 def reorder(kwargs: dict, program: torch.export.ExportedProgram) -> dict:
     """Keyword arguments in the order in which the program's input tree has them."""
-    names = program.call_spec.in_spec.children()[1].context
-    return {k: kwargs[k] for k in names}
+    spec = program.call_spec.in_spec
+    # torch 2.15 made the children a method; before it was a list under another name.
+    children = spec.children() if hasattr(spec, "children") else spec.children_specs
+    return {k: kwargs[k] for k in children[1].context}
 
 
 def main() -> int:

@@ -23,11 +23,9 @@ namespace fx::io {
 ///
 /// - placeholders are the user's inputs only, in flattened order;
 /// - parameters, buffers and constants become get_attr nodes behind them, one for each that is
-/// used,
-///   and attributes of the module under their qualified names;
+///   used, and attributes of the module under their qualified names;
 /// - nodes become call_function of "aten::..." overloads and "operator...." built-ins, arguments as
-/// the
-///   file has them; several results become operator.getitem nodes;
+///   the file has them; several results become operator.getitem nodes;
 /// - graphs that run without gradients (torch.no_grad) are inlined, their results detached;
 /// - what the signature lists as mutated is written by aten::copy_ nodes at the end;
 /// - the output is the tuple of the user's outputs; in_spec and out_spec restore the structure.

@@ -44,7 +44,7 @@ struct LoadOptions {
 /// it.
 ///
 /// @throws ImportError, with everything that is not supported listed at once. O(file's JSON +
-/// nodes).
+///   nodes).
 std::shared_ptr<GraphModule> load(const std::string& path, const LoadOptions& options = {});
 
 namespace io {

@@ -11,8 +11,8 @@ namespace fx::io {
 enum class FileAccess {
   /// Pages of the file, mapped privately: nothing is read before it is used, what is written to the
   /// memory stays in this process. If somebody truncates the file while it is mapped, touching the
-  /// lost
-  /// pages kills the process (SIGBUS), as with every mapped file; replacing it by a rename is safe.
+  /// lost pages kills the process (SIGBUS), as with every mapped file; replacing it by a rename is
+  /// safe.
   kMap,
   /// A copy, read once when the file is opened. Safe against changes of the file.
   kCopy,

@@ -14,7 +14,7 @@ namespace fx::io {
 class OperatorPolicy {
  public:
   /// @param allowed names that are let through in any case: "mylib::op", or "mylib::*" for a
-  /// namespace.
+  ///   namespace.
   explicit OperatorPolicy(std::vector<std::string> allowed = {}) : allowed_(std::move(allowed)) {}
 
   /// Why `name` ("aten::from_file", without overload) is refused; nothing if it is allowed.

@@ -18,7 +18,7 @@ at::ScalarType to_scalar_type(schema::ScalarType type);
 std::optional<at::Layout> to_layout(schema::Layout layout);
 at::MemoryFormat to_memory_format(schema::MemoryFormat format);
 /// @throws ImportError kBadSchema for a device that LibTorch does not know; `label` starts the
-/// message.
+///   message.
 at::Device to_device(const schema::Device& device, const std::string& label);
 
 /// A parameter, buffer or constant of an archive.
@@ -45,7 +45,7 @@ class WeightReader {
   /// Reads what the config record `config_name` lists; its records are in `folder`
   /// ("data/weights/").
   /// @throws ImportError kMissingRecord, kBadSchema, kPickledWeight, kBadWeight, kUnsupported.
-  /// O(entries), plus O(bytes) for bools and misaligned records.
+  ///   O(entries), plus O(bytes) for bools and misaligned records.
   std::vector<Weight> read(const std::string& config_name, const std::string& folder);
 
  private:

@@ -48,6 +48,8 @@ TempDir::~TempDir() {
 }
 
 std::string TempDir::write(const std::string& name, const std::string& contents) const {
+  // Not over an old file: some file systems write that to disk at once.
+  std::filesystem::remove(path(name));
   std::ofstream(path(name), std::ios::binary) << contents;
   return path(name);
 }

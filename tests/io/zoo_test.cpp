@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -19,29 +20,38 @@ namespace {
 
 using nlohmann::json;
 
-std::string zoo_folder() {
-  const char* folder = std::getenv("FXCPP_ZOO");
-  return folder != nullptr ? folder : FXCPP_SOURCE_DIR "/tests/io/zoo";
-}
-
-/// One entry of the manifest.
+/// One entry of a manifest.
 struct ZooEntry {
+  std::string folder;
+  std::string version;  ///< of the torch that exported it, "2_9"
   json data;
-  std::string path() const { return zoo_folder() + "/" + data.at("file").get<std::string>(); }
-};
-void PrintTo(const ZooEntry& entry, std::ostream* out) { *out << entry.data.at("name"); }
 
-std::vector<ZooEntry> read_manifest() {
-  std::ifstream in(zoo_folder() + "/manifest.json");
+  std::string path(const std::string& file) const { return folder + "/" + file; }
+  std::string path() const { return path(data.at("file").get<std::string>()); }
+};
+void PrintTo(const ZooEntry& entry, std::ostream* out) { *out << entry.path(); }
+
+std::vector<ZooEntry> read_manifests() {
+  std::vector<std::string> folders;
+  if (const char* folder = std::getenv("FXCPP_ZOO"); folder != nullptr)
+    folders = {folder};
+  else
+    for (const char* name : {"zoo", "versions/2.9", "versions/2.12"})
+      folders.push_back(std::string(FXCPP_SOURCE_DIR "/tests/io/") + name);
   std::vector<ZooEntry> entries;
-  const json manifest = json::parse(in);
-  for (const json& model : manifest.at("models")) entries.push_back({model});
+  for (const std::string& folder : folders) {
+    std::ifstream in(folder + "/manifest.json");
+    const json manifest = json::parse(in);
+    std::string version = manifest.at("torch");
+    version = version.substr(0, version.rfind('.'));
+    std::replace(version.begin(), version.end(), '.', '_');
+    for (const json& model : manifest.at("models")) entries.push_back({folder, version, model});
+  }
   return entries;
 }
 
-Value read_value(const json& item) {
-  if (item.contains("file"))
-    return io::read_npy(zoo_folder() + "/" + item.at("file").get<std::string>());
+Value read_value(const ZooEntry& entry, const json& item) {
+  if (item.contains("file")) return io::read_npy(entry.path(item.at("file").get<std::string>()));
   const json& value = item.at("value");
   if (value.is_null()) return {};
   if (value.is_boolean()) return value.get<bool>();
@@ -101,7 +111,7 @@ TEST_P(ZooTest, LoadsAndRunsAsInPython) {
   const double rtol = entry.at("rtol"), atol = entry.at("atol");
   for (const json& call : entry.at("calls")) {
     Values flat;
-    for (const json& input : call.at("inputs")) flat.push_back(read_value(input));
+    for (const json& input : call.at("inputs")) flat.push_back(read_value(GetParam(), input));
     std::size_t position = 0;
     const Value structured = unflatten(*module->in_spec(), flat, position);
     const Values pair = elements(structured);
@@ -116,18 +126,18 @@ TEST_P(ZooTest, LoadsAndRunsAsInPython) {
     const json& outputs = call.at("outputs");
     ASSERT_EQ(leaves.size(), outputs.size());
     for (std::size_t i = 0; i < leaves.size(); ++i)
-      expect_close(leaves[i], read_value(outputs[i]), rtol, atol, "output " + std::to_string(i));
+      expect_close(leaves[i], read_value(GetParam(), outputs[i]), rtol, atol,
+                   "output " + std::to_string(i));
     for (std::size_t i = 0; i < flat.size(); ++i)
       if (call.at("inputs")[i].contains("after"))
         expect_close(
             flat[i],
-            io::read_npy(zoo_folder() + "/" + call.at("inputs")[i].at("after").get<std::string>()),
+            io::read_npy(GetParam().path(call.at("inputs")[i].at("after").get<std::string>())),
             rtol, atol, "input " + std::to_string(i) + " after the call");
   }
   for (const auto& [key, file] : entry.at("state_after").items())
-    expect_close(module->find_tensor(key),
-                 io::read_npy(zoo_folder() + "/" + file.get<std::string>()), rtol, atol,
-                 "state " + key);
+    expect_close(module->find_tensor(key), io::read_npy(GetParam().path(file.get<std::string>())),
+                 rtol, atol, "state " + key);
 }
 
 TEST_P(ZooTest, SummaryAgreesWithTheProgram) {
@@ -144,8 +154,8 @@ TEST_P(ZooTest, SummaryAgreesWithTheProgram) {
   EXPECT_TRUE(program.warnings.empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Zoo, ZooTest, testing::ValuesIn(read_manifest()), [](const auto& info) {
-  return info.param.data.at("name").template get<std::string>();
+INSTANTIATE_TEST_SUITE_P(Zoo, ZooTest, testing::ValuesIn(read_manifests()), [](const auto& info) {
+  return info.param.data.at("name").template get<std::string>() + "_torch_" + info.param.version;
 });
 
 }  // namespace
