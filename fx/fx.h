@@ -15,3 +15,5 @@
 #include "fx/io/import_export.h"
 #include "fx/io/npy.h"
 #include "fx/passes/pass_manager.h"
+#include "fx/passes/replace_pattern.h"
+#include "fx/passes/shape_prop.h"

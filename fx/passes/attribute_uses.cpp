@@ -1,6 +1,6 @@
 #include "fx/passes/attribute_uses.h"
 
-#include <typeinfo>
+#include "fx/graph/module_access.h"
 
 namespace fx {
 namespace {
@@ -70,10 +70,24 @@ bool is_own_attribute(const GraphModule& module, std::string_view path) {
   bool own = true;
   for_each_parent(path, [&](std::string_view parent_path) {
     const auto parent = module.find_submodule(parent_path);
-    own = parent && typeid(*parent) == typeid(torch::nn::Module);
-    return own;
+    own = !parent || detail::is_plain(*parent);
+    return own && parent;
   });
   return own;
+}
+
+void delete_unused_attribute(GraphModule& module, const AttributeUses& uses,
+                             const std::string& path) {
+  if (uses.is_used(path) || !is_own_attribute(module, path)) return;
+  // A layer's container goes as a whole, with what no node ever read (num_batches_tracked).
+  const auto dot = path.rfind('.');
+  const std::string parent = dot == std::string::npos ? "" : path.substr(0, dot);
+  if (module.attr_kind(path) == GraphOwner::AttrKind::kModule)
+    module.delete_submodule(path);
+  else if (!parent.empty() && uses.at_or_below(parent) == 0)
+    module.delete_submodule(parent);
+  else
+    module.delete_tensor(path);
 }
 
 }  // namespace fx

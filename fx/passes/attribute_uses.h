@@ -41,7 +41,12 @@ class AttributeUses {
 
 /// Whether an attribute at `path` belongs to `module` alone: all its parents are plain containers.
 /// Modules with behaviour may be shared with the model that the graph was captured from, so what is
-/// below them must not be replaced.
+/// below them must not be replaced. Parents that are missing would be made, as plain containers.
 bool is_own_attribute(const GraphModule& module, std::string_view path);
+
+/// Deletes what stands at `path` if nothing uses it: a submodule, or a tensor and, with the last
+/// one in use, the plain container it is in. Does nothing to what is not the module's own.
+void delete_unused_attribute(GraphModule& module, const AttributeUses& uses,
+                             const std::string& path);
 
 }  // namespace fx

@@ -89,6 +89,7 @@ class Folder {
       if (!is_constant_[input->id()]) return false;
     if (node.is_impure() || aliases_.is_written(node)) return false;
     if (options_.skip && options_.skip(node)) return false;
+    if (node.meta().get<bool>("no_constant_fold")) return false;
     if (node.op() == Opcode::kGetAttr) {
       const at::Tensor tensor = module_.find_tensor(node.target().str());
       // The caller may write to an attribute whose memory the graph returns.

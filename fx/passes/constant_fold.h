@@ -28,10 +28,10 @@ struct ConstantFoldOptions {
 /// state_dict). Results that are numbers, tuples or lists become literals of the arguments they are
 /// used in, with get_attr nodes for the tensors inside.
 ///
-/// Not folded: what depends on an input or on its shape, has effects, reads memory that anything
-/// writes to, returns new memory to the caller, is larger than max_bytes, or fails when evaluated
-/// (it will fail in the run as well). Works in place, on one module; nested GraphModules are folded
-/// as a call or not at all. rewrites: calls removed.
+/// Not folded: what depends on an input or on its shape, is marked by meta "no_constant_fold", has
+/// effects, reads memory that anything writes to, returns new memory to the caller, is larger than
+/// max_bytes, or fails when evaluated (it will fail in the run as well). Works in place, on one
+/// module; nested GraphModules are folded as a call or not at all. rewrites: calls removed.
 ///
 /// torch.fx.experimental.const_fold.
 PassResult constant_fold(GraphModule& module, const ConstantFoldOptions& options = {});

@@ -73,7 +73,7 @@ class Fuser {
       fuse(*layer, *bn);
       ++fused;
     }
-    for (const std::string& path : left_behind_) delete_if_unused(path);
+    for (const std::string& path : left_behind_) delete_unused_attribute(module_, uses_, path);
     return fused;
   }
 
@@ -187,19 +187,6 @@ class Fuser {
   void erase_unused_reads(const std::vector<Node*>& nodes) {
     for (Node* node : nodes)
       if (node->op() == Opcode::kGetAttr && node->num_users() == 0) erase(*node);
-  }
-
-  void delete_if_unused(const std::string& path) {
-    if (uses_.is_used(path) || !is_own_attribute(module_, path)) return;
-    // With its last attribute a layer's container goes as a whole (num_batches_tracked too).
-    const auto dot = path.rfind('.');
-    const std::string parent = dot == std::string::npos ? "" : path.substr(0, dot);
-    if (module_.attr_kind(path) == GraphOwner::AttrKind::kModule)
-      module_.delete_submodule(path);
-    else if (!parent.empty() && uses_.at_or_below(parent) == 0)
-      module_.delete_submodule(parent);
-    else
-      module_.delete_tensor(path);
   }
 
   GraphModule& module_;

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,12 +48,8 @@ struct PassManagerOptions {
   /// the strict rules must stay so.
   bool verify = true;
   /// A pass that says "unchanged" and changed something, or the reverse, is an error; otherwise the
-  /// truth is reported and nothing more.
-#ifdef NDEBUG
-  bool check_claims = false;
-#else
-  bool check_claims = true;
-#endif
+  /// truth is reported and nothing more. Without a value: in debug builds of this library.
+  std::optional<bool> check_claims = {};
   /// Recompile the module at the end when anything changed.
   bool recompile = true;
   /// Given to passes that need inputs, and used by verify_results.

@@ -9,6 +9,7 @@
 #include "fx/passes/dce.h"
 #include "fx/passes/fuse_conv_bn.h"
 #include "fx/passes/pass.h"
+#include "fx/passes/quantize_weights.h"
 #include "fx/passes/remove_noops.h"
 #include "fx/passes/shape_prop.h"
 
@@ -32,6 +33,9 @@ constexpr PassOptionInfo kDceOptions[] = {
 };
 constexpr PassOptionInfo kFuseConvBnOptions[] = {
     {"assume_linear_2d", Kind::kBool, "false", "take inputs of linear layers as [N, C]"},
+};
+constexpr PassOptionInfo kQuantizeWeightsOptions[] = {
+    {"min_numel", Kind::kInt, "1024", "leave weights with fewer elements alone"},
 };
 constexpr PassOptionInfo kRemoveDropoutOptions[] = {
     {"even_in_training", Kind::kBool, "false", "remove active dropout, which changes results"},
@@ -62,6 +66,11 @@ constexpr PassInfo kPasses[] = {
      kFuseConvBnOptions,
      [](GraphModule& module, const PassOptions& options) {
        return fuse_conv_bn(module, {.assume_linear_2d = options.get_bool("assume_linear_2d")});
+     }},
+    {"quantize_weights", "store weights of linear layers and convolutions as 8-bit integers",
+     kQuantizeWeightsOptions,
+     [](GraphModule& module, const PassOptions& options) {
+       return quantize_weights(module, {.min_numel = options.get_int("min_numel")});
      }},
     {"remove_dropout", "remove dropout that does nothing", kRemoveDropoutOptions,
      [](GraphModule& module, const PassOptions& options) {

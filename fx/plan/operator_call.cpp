@@ -3,6 +3,9 @@
 #include <ATen/ScalarOps.h>
 #include <c10/core/InferenceMode.h>
 
+#include <cmath>
+#include <limits>
+
 namespace fx {
 namespace {
 
@@ -29,7 +32,12 @@ bool takes_list(const ArgRule& rule) {
   }
 }
 
-bool is_real(const Value& value) { return value.isInt() || value.isDouble(); }
+// Whether float32 holds the number as well as a conversion of the tensor would make it.
+bool fits_float(const Value& value) {
+  if (value.isInt()) return true;
+  return value.isDouble() && !(std::isfinite(value.toDouble()) &&
+                               std::fabs(value.toDouble()) > std::numeric_limits<float>::max());
+}
 
 // The float32 form of a number that stands for a tensor. Calls no operator, since planning may
 // happen while a graph is being captured.
@@ -71,7 +79,10 @@ std::optional<OperatorCall> bind_operands(const Overload& overload,
       // A number that stands for a written tensor would be shared by all runs.
       if (!convert_argument(rule, operand->constant, call.stack[i], lenient && !rule.written))
         return std::nullopt;
-      if (arithmetic && takes_tensor(rule) && is_real(operand->constant)) numbers.push_back(i);
+      if (takes_tensor(rule) && !operand->constant.isNone()) {
+        arithmetic &= fits_float(operand->constant);
+        numbers.push_back(i);
+      }
     } else {
       const bool is_slot = operand->kind == Operand::Kind::kSlot;
       if (!is_slot && !takes_list(rule)) return std::nullopt;
@@ -80,7 +91,7 @@ std::optional<OperatorCall> bind_operands(const Overload& overload,
     }
   }
   if (used_kwargs != kwargs.size()) return std::nullopt;
-  if (call.direct && !numbers.empty()) {
+  if (arithmetic && call.direct && !numbers.empty()) {
     call.float_stack = call.stack;
     for (std::size_t i : numbers) call.float_stack[i] = float_number(call.stack[i].toTensor());
   }

@@ -6,6 +6,7 @@
 #include "fx/passes/constant_fold.h"
 #include "fx/passes/fuse_conv_bn.h"
 #include "fx/passes/pass_manager.h"
+#include "fx/passes/quantize_weights.h"
 #include "tests/passes/modules.h"
 
 namespace fx {

@@ -146,6 +146,73 @@ TEST(Differential, single_operators) {
   }
 }
 
+// The value of a run, or the message of its failure.
+template <typename Run>
+std::pair<Value, std::string> outcome(Run&& run) {
+  try {
+    return {run(), ""};
+  } catch (const std::exception&) {
+    return {Value(), "failed"};
+  }
+}
+
+TEST(Differential, numbers_in_arithmetic_keep_dtypes_and_bits) {
+  using Op = at::Tensor (*)(const at::Tensor&, const at::Scalar&);
+  const std::vector<std::pair<const char*, Op>> ops{
+      {"operator.add", [](const at::Tensor& x, const at::Scalar& n) { return x + n; }},
+      {"operator.sub", [](const at::Tensor& x, const at::Scalar& n) { return x - n; }},
+      {"operator.mul", [](const at::Tensor& x, const at::Scalar& n) { return x * n; }},
+      {"operator.truediv", [](const at::Tensor& x, const at::Scalar& n) { return x / n; }},
+      {"torch.floor_divide",
+       [](const at::Tensor& x, const at::Scalar& n) { return at::floor_divide(x, n); }}};
+  const std::vector<Argument> numbers{1,    2.5,      -3,       0.1,   1e-50,
+                                      true, 16777217, INFINITY, 1e300, std::nan("")};
+  const CompareOptions exact{0, 0};
+  for (const auto& [name, op] : ops) {
+    for (const Argument& number : numbers) {
+      auto graph = std::make_shared<Graph>();
+      Node& x = graph->placeholder("x");
+      graph->output(graph->call_function(name, {x, number}));
+      GraphModule gm(graph);
+      SCOPED_TRACE(graph->str());
+      at::Scalar scalar = number.kind() == Argument::Kind::kBool  ? at::Scalar(number.to_bool())
+                          : number.kind() == Argument::Kind::kInt ? at::Scalar(number.to_int())
+                                                                  : at::Scalar(number.to_double());
+      for (at::ScalarType dtype : {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kInt,
+                                   at::kLong, at::kByte, at::kBool}) {
+        for (const at::Tensor& wide :
+             {torch::tensor({{1.7, 3.3}, {-2.1, 0.3}}), torch::scalar_tensor(2.6)}) {
+          const at::Tensor input = wide.abs().to(dtype);
+          const auto eager = outcome([&] { return Value(op(input, scalar)); });
+          const auto interpreted = outcome([&] { return Interpreter(gm).run({input}); });
+          const auto compiled = outcome([&] { return gm(input); });
+          EXPECT_EQ(eager.second, interpreted.second);
+          EXPECT_EQ(eager.second, compiled.second);
+          EXPECT_EQ(compare_values(eager.first, interpreted.first, exact), "");
+          EXPECT_EQ(compare_values(eager.first, compiled.first, exact), "");
+        }
+      }
+    }
+  }
+}
+
+TEST(Differential, numbers_in_arithmetic_and_autograd) {
+  auto graph = std::make_shared<Graph>();
+  Node& x = graph->placeholder("x");
+  Node& mul = graph->call_function("operator.mul", {x, 3});
+  Node& div = graph->call_function("operator.truediv", {mul, 1.5});
+  graph->output(graph->call_function("operator.sub", {div, 0.5}));
+  std::shared_ptr<GraphModule> gm;
+  {
+    // What planning makes must be good for training also when it happens in inference mode.
+    c10::InferenceMode inference;
+    gm = std::make_shared<GraphModule>(graph);
+  }
+  at::Tensor in = torch::tensor({1.0f, 2.0f}).requires_grad_();
+  (*gm)(in).toTensor().sum().backward();
+  EXPECT_TRUE(at::equal(in.grad(), torch::tensor({2.0f, 2.0f})));
+}
+
 // A random program over tensors of one shape, numbers and lists, with shared and unused values.
 std::shared_ptr<Graph> random_program(std::mt19937& random) {
   auto graph = std::make_shared<Graph>();
