@@ -2,11 +2,11 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <unordered_map>
-#include <unordered_set>
 
-#include "fx/base/error.h"
 #include "fx/interpret/interpreter.h"
+#include "tools/fxcpp/node_pairs.h"
 
 namespace fx::cli {
 namespace {
@@ -92,19 +92,42 @@ std::vector<NodeComparison> compare_nodes(const GraphModule& subject, const Grap
                                           std::uint64_t seed, const ToleranceFlags& tolerance,
                                           const Talk& talk) {
   const std::shared_ptr<GraphModule> tested = subject.deep_copy();
-  const NamedValues values = backend == Backend::kInterpret
+  const NamedValues actual = backend == Backend::kInterpret
                                  ? interpreted_values(*tested, inputs.clone(), seed, talk)
                                  : planned_values(*tested, inputs, seed, talk);
+  const NamedValues expected =
+      interpreted_values(*reference.deep_copy(), inputs.clone(), seed, talk);
   std::vector<NodeComparison> result;
-  interpret_nodes(
-      *reference.deep_copy(), inputs.clone(), seed, talk,
-      [&](const Node& node, const at::Tensor& expected) {
-        const auto actual = values.find(std::string(node.name()));
-        if (actual == values.end()) return;
-        result.push_back({std::string(node.name()), node.target().str(), node.format_node(),
-                          origin_of(node), compare(actual->second, expected, tolerance)});
-      });
+  for (const NodePair& pair : pair_nodes(subject, reference)) {
+    const auto mine = actual.find(std::string(pair.subject->name()));
+    const auto theirs = expected.find(std::string(pair.reference->name()));
+    if (mine == actual.end() || theirs == expected.end()) continue;
+    result.push_back({pair.subject, std::string(pair.reference->name()), pair.same_computation,
+                      origin_of(*pair.reference),
+                      compare(mine->second, theirs->second, tolerance)});
+  }
   return result;
+}
+
+std::unordered_set<const Node*> feeding(const Graph& graph, const std::vector<const Node*>& nodes) {
+  std::unordered_set<const Node*> found;
+  std::vector<const Node*> pending = nodes;
+  while (!pending.empty()) {
+    while (!pending.empty()) {
+      const Node* node = pending.back();
+      pending.pop_back();
+      if (!found.insert(node).second) continue;
+      for (const Node* input : node->all_input_nodes()) pending.push_back(input);
+    }
+    for (const Node& node : graph.nodes()) {
+      if (node.is_placeholder() || node.is_output() || found.contains(&node)) continue;
+      const std::vector<Node*> inputs = node.all_input_nodes();
+      const bool touches = std::ranges::any_of(
+          inputs, [&found](const Node* input) { return found.contains(input); });
+      if (touches && node.is_impure(/*impure_random=*/false)) pending.push_back(&node);
+    }
+  }
+  return found;
 }
 
 }  // namespace fx::cli

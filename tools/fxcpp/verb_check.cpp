@@ -1,6 +1,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "fx/base/error.h"
 #include "fx/io/npy.h"
@@ -87,7 +88,8 @@ class OutputCheck {
     report.json()["outputs"] = Json::array();
   }
 
-  void add(std::size_t index, const Comparison& c) {
+  /// @param node that makes the output, or null.
+  void add(std::size_t index, const Comparison& c, const Node* node) {
     const std::string& name = model_.outputs[index].name;
     table_.add({name,
                 {c.pass ? "PASS" : "FAIL", c.pass ? Style::kGood : Style::kBad},
@@ -101,7 +103,9 @@ class OutputCheck {
     entry.update(comparison_json(c));
     report_.json()["outputs"].push_back(std::move(entry));
     ++compared_;
-    if (!c.pass) failures_.push_back(name + ": " + explain(c));
+    if (c.pass) return;
+    failures_.push_back(name + ": " + explain(c));
+    if (node != nullptr) failing_nodes_.push_back(node);
   }
 
   std::size_t finish() {
@@ -110,6 +114,7 @@ class OutputCheck {
     return failures_.size();
   }
   std::size_t compared() const { return compared_; }
+  const std::vector<const Node*>& failing_nodes() const { return failing_nodes_; }
 
  private:
   Report& report_;
@@ -117,35 +122,76 @@ class OutputCheck {
   Table table_{
       {"output", "verdict", ">max abs error", "at", ">max rel error", "at", ">rtol", ">atol"}};
   std::vector<std::string> failures_;
+  std::vector<const Node*> failing_nodes_;
   std::size_t compared_ = 0;
 };
 
-/// The part of --all-nodes. Returns whether all nodes agree.
-bool check_nodes(Report& report, const std::vector<NodeComparison>& nodes) {
+/// Departing nodes that count, as they feed what is wrong: failing outputs, else nodes that are the
+/// same computation in both graphs and yet depart. A node that a pass gave another origin is no
+/// fault by itself.
+std::unordered_set<const Node*> suspects(const Graph& graph,
+                                         const std::vector<NodeComparison>& nodes,
+                                         const std::vector<const Node*>& failing_outputs) {
+  std::vector<const Node*> wrong = failing_outputs;
+  if (wrong.empty())
+    for (const NodeComparison& node : nodes)
+      if (!node.comparison.pass && node.same_computation) wrong.push_back(node.node);
+  return feeding(graph, wrong);
+}
+
+/// The part of --all-nodes. Returns whether no node departs that is the same computation in both
+/// graphs.
+bool check_nodes(Report& report, const Graph& graph, const std::vector<NodeComparison>& nodes,
+                 const std::vector<const Node*>& failing_outputs) {
   Json& json = report.json();
   json["nodes"] = Json::array();
+  const std::unordered_set<const Node*> suspected = suspects(graph, nodes, failing_outputs);
   const NodeComparison* first = nullptr;
   std::size_t departing = 0;
+  bool agree = true;
   for (const NodeComparison& node : nodes) {
-    Json entry{{"name", node.name}, {"target", node.target}};
+    Json entry{{"name", node.node->name()},
+               {"target", node.node->target().str()},
+               {"reference", node.reference}};
     entry.update(comparison_json(node.comparison));
     json["nodes"].push_back(std::move(entry));
     if (node.comparison.pass) continue;
     ++departing;
-    if (first == nullptr) first = &node;
+    if (node.same_computation) agree = false;
+    if (first == nullptr && suspected.contains(node.node)) first = &node;
   }
   json["departing_nodes"] = departing;
-  json["first_departing_node"] = first != nullptr ? Json(first->name) : Json(nullptr);
-  if (first == nullptr) {
+  json["first_departing_node"] = first != nullptr ? Json(first->node->name()) : Json(nullptr);
+  if (departing == 0) {
     report.line({{"all " + counted(nodes.size(), "node") + " agree"}});
-    return true;
+    return agree;
   }
-  report.line({{std::to_string(departing) + " of " + counted(nodes.size(), "node") +
-                " depart; the " + "first is " + first->name}});
-  report.line({{"  " + first->text}});
+  const std::string count =
+      std::to_string(departing) + " of " + counted(nodes.size(), "node") + " depart";
+  if (first == nullptr) {
+    report.line(
+        {{count + (failing_outputs.empty() ? "; the passes gave each of them another origin"
+                                           : "; none of them feeds the outputs that differ")}});
+    return agree;
+  }
+  report.line(
+      {{count + "; the first is " + std::string(first->node->name()) +
+        (first->reference == first->node->name() ? ""
+                                                 : ", which stands for " + first->reference)}});
+  report.line({{"  " + first->node->format_node()}});
   report.line({{"  " + explain(first->comparison)}});
   if (!first->origin.empty()) report.line({{"  from " + first->origin, Style::kDim}});
-  return false;
+  return agree;
+}
+
+/// The node behind each output of the model, null for a constant.
+std::vector<const Node*> output_nodes(const Graph& graph, std::size_t count) {
+  const Argument& result = graph.output_node().arg(0);
+  if (!result.is_aggregate()) return {result.node_or_null()};
+  std::vector<const Node*> nodes;
+  for (const Argument& item : result.items()) nodes.push_back(item.node_or_null());
+  nodes.resize(count);
+  return nodes;
 }
 
 }  // namespace
@@ -226,19 +272,21 @@ int run_check(Args args) {
   json["inputs"] = inputs_json(inputs);
   json["verdict"] = "";
   OutputCheck outputs(report, model);
+  const Graph& graph = subject.module->graph();
+  const std::vector<const Node*> result_nodes = output_nodes(graph, actual.size());
   for (std::size_t i = 0; i < actual.size(); ++i) {
     if (!reference.backend && reference.files[i].empty()) {
       command.talk().warn("output " + model.outputs[i].name + " has no reference file");
       continue;
     }
-    outputs.add(i, compare(actual[i], expected.at(i), flags.tolerance));
+    outputs.add(i, compare(actual[i], expected.at(i), flags.tolerance), result_nodes[i]);
   }
   const std::size_t failures = outputs.finish();
   bool pass = failures == 0;
   if (flags.all_nodes) {
     const std::vector<NodeComparison> nodes = compare_nodes(
         *subject.module, *model.module, backend, inputs, seed, flags.tolerance, command.talk());
-    if (!check_nodes(report, nodes)) pass = false;
+    if (!check_nodes(report, graph, nodes, outputs.failing_nodes())) pass = false;
   }
   json["verdict"] = pass ? "pass" : "fail";
   report.set_csv(flags.all_nodes ? "nodes" : "outputs");
