@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/cli/tool.h"
+#include "tests/io/archive_builder.h"
 
 namespace fx::cli_test {
 namespace {
@@ -19,6 +20,7 @@ void expect_refused(const std::string& path, int status, const std::string& mess
     EXPECT_EQ(result.status, status) << result.err;
     EXPECT_THAT(result.out, IsEmpty());
     EXPECT_THAT(result.err, HasSubstr(message));
+    EXPECT_THAT(result.err, HasSubstr("To mend it: "));
   }
 }
 
@@ -66,6 +68,46 @@ TEST(BrokenFiles, OtherFormatsAreNamed) {
   expect_refused(folder.write("a.pt2", std::string("\x80\x02}q\0.", 6)), 4, "ickle");
   expect_refused(folder.write("b.pt2", "just a few words of text"), 4, "b.pt2");
   expect_refused(folder.write("c.pt2", std::string(64, '\0')), 4, "c.pt2");
+}
+
+TEST(BrokenFiles, AnAOTInductorPackageHoldsNoProgram) {
+  io::testing::TestArchive package;
+  for (const char* name : {"m/archive_format", "m/data/aotinductor/model/model.wrapper.so"})
+    package.records.push_back({.name = name, .data = "pt2"});
+  const TemporaryFolder folder;
+  const std::string path = folder.write("m.pt2", package.build());
+  expect_refused(path, 4, path + "' is an AOTInductor package: it holds compiled code and no ");
+  expect_refused(path, 4, "save the exported program with torch.export.save instead");
+}
+
+TEST(BrokenFiles, SeveralProgramsNeedAName) {
+  io::testing::ProgramFile file("relu");
+  file.add("models/second.json", file.record("models/model.json").data);
+  for (const std::string name : {"weights", "constants"})
+    file.add("data/" + name + "/second_" + name + "_config.json", R"({"config": {}})");
+  const TemporaryFolder folder;
+  const std::string path = folder.write("two.pt2", file.build());
+  for (const std::vector<std::string>& call : std::vector<std::vector<std::string>>{
+           {"graph", path}, {"run", path}, {"check", path}, {"opt", path, "--passes", "dce"}}) {
+    SCOPED_TRACE(call[0]);
+    const ToolResult unnamed = run_tool(call);
+    EXPECT_EQ(unnamed.status, 2) << unnamed.err;
+    EXPECT_THAT(unnamed.out, IsEmpty());
+    EXPECT_THAT(unnamed.err, HasSubstr("two.pt2' holds 2 programs: choose one with --model "
+                                       "'model' or 'second'"));
+    std::vector<std::string> wrong = call, right = call;
+    wrong.insert(wrong.end(), {"--model", "secnd"});
+    const ToolResult unknown = run_tool(wrong);
+    EXPECT_EQ(unknown.status, 2) << unknown.err;
+    EXPECT_THAT(unknown.err, HasSubstr("has no program 'secnd' (did you mean 'second'?). It has "
+                                       "'model' or 'second'"));
+    right.insert(right.end(), {"--model", "second"});
+    const ToolResult named = run_tool(right);
+    EXPECT_EQ(named.status, 0) << named.err;
+  }
+  const ToolResult info = run_tool({"info", path, "--format", "json"});
+  EXPECT_EQ(info.status, 0) << info.err;
+  EXPECT_THAT(info.out, HasSubstr("\"second\""));
 }
 
 }  // namespace

@@ -91,6 +91,9 @@ TEST(Graph, TextIsWhatTorchFxPrints) {
   EXPECT_THAT(result.out, StartsWith("graph():\n    %x : [num_users=1] = placeholder[target=x]\n"));
   EXPECT_THAT(run_tool({"graph", zoo("relu"), "--format", "table"}).out, StartsWith("opcode "));
   EXPECT_THAT(run_tool({"graph", zoo("relu"), "--format", "dot"}).out, HasSubstr("digraph"));
+  EXPECT_THAT(run_tool({"graph", zoo("relu"), "--format", "cpp"}).out, HasSubstr("at::relu(x)"));
+  EXPECT_THAT(run_tool({"graph", zoo("relu"), "--format", "python"}).out,
+              HasSubstr("class Relu(torch.nn.Module):"));
 }
 
 TEST(Graph, FxTextParsesBackAndCanBeRead) {

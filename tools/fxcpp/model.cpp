@@ -126,9 +126,13 @@ std::shared_ptr<GraphModule> load_text(const std::string& path) {
   const std::string_view text(reinterpret_cast<const char*>(file->bytes().data()),
                               file->bytes().size());
   try {
-    return std::make_shared<GraphModule>(parse_text(text), "Graph");
+    const std::shared_ptr<Graph> graph = parse_text(text);
+    graph->lint({.strict = true});
+    return std::make_shared<GraphModule>(graph, "Graph");
   } catch (const ParseError& error) {
     throw ParseError(error.code(), path + ": " + error.text(), error.line(), error.column());
+  } catch (const LintError& error) {
+    throw LintError(error.code(), path + ": " + error.text());
   }
 }
 
@@ -148,12 +152,49 @@ io::ArchiveSummary inspect_text(const std::string& path) {
 }
 }  // namespace
 
+namespace {
+std::vector<std::string> program_names(const std::string& path) {
+  std::vector<std::string> names;
+  try {
+    for (const io::ProgramSummary& program : io::inspect(path).programs)
+      names.push_back(program.name);
+  } catch (const Error&) {
+    // What is wrong with the file has been said.
+  }
+  return names;
+}
+
+/// Does what `read` does; when the file has no program of that name, or several and none is named,
+/// the error is about the option that names one.
+/// @throws UsageError, and what `read` throws
+template <typename F>
+auto with_program(const std::string& path, const std::string& wanted, F&& read) {
+  try {
+    return read();
+  } catch (const ImportError& error) {
+    if (error.code() != ErrorCode::kMissingRecord) throw;
+    const std::vector<std::string> names = program_names(path);
+    if (wanted.empty() && names.size() > 1)
+      throw UsageError(ErrorCode::kBadOption, "'" + path + "' holds " +
+                                                  counted(names.size(), "program") +
+                                                  ": choose one with --model " + any_of(names));
+    if (!wanted.empty() && !names.empty() && std::ranges::find(names, wanted) == names.end())
+      throw UsageError(ErrorCode::kBadOption, "--model: '" + path + "' has no program '" + wanted +
+                                                  "'" + did_you_mean(wanted, names) + ". It has " +
+                                                  any_of(names));
+    throw;
+  }
+}
+}  // namespace
+
 bool is_text_graph(const std::string& path) { return path.ends_with(".fx"); }
 
 Model load_model(const std::string& path, const LoadFlags& flags) {
   Model model;
   model.path = path;
-  model.module = is_text_graph(path) ? load_text(path) : load(path, load_options(flags));
+  model.module = is_text_graph(path) ? load_text(path) : with_program(path, flags.model_name, [&] {
+    return load(path, load_options(flags));
+  });
   model.module->set_class_name(class_name_of(path));
   model.refresh();
   if (const auto* ranges = model.module->meta().get<io::RangeConstraints>("range_constraints"))
@@ -163,7 +204,8 @@ Model load_model(const std::string& path, const LoadFlags& flags) {
 
 io::ArchiveSummary inspect_model(const std::string& path, const LoadFlags& flags) {
   if (is_text_graph(path)) return inspect_text(path);
-  return io::inspect(path, load_options(flags));
+  return with_program(path, flags.model_name,
+                      [&] { return io::inspect(path, load_options(flags)); });
 }
 
 std::string range_text(const std::string& symbol, std::optional<std::int64_t> min,
