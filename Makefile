@@ -23,8 +23,11 @@ test: setup ## build and run all tests
 bench: setup ## build the benchmarks, optimised, and compare with Python's torch.fx
 	@scripts/build.sh release $(JOBS) bench
 
-docs: ## the reference of the public interface, in build/docs/html
-	@scripts/setup.sh docs && mkdir -p build/docs && doxygen docs/Doxyfile && echo build/docs/html/index.html
+docs: ## the user guide and the reference of the public interface, in build/docs/html
+	@scripts/setup.sh docs && rm -rf build/docs/html && mkdir -p build/docs
+	@.deps/docs/bin/sphinx-build -q -W --keep-going -b html -d build/docs/doctrees docs build/docs/html
+	@doxygen docs/Doxyfile
+	@echo build/docs/html/index.html
 
 install: setup ## install the release build to PREFIX (default /usr/local)
 	@scripts/build.sh release $(JOBS) all

@@ -6,7 +6,7 @@
 #   build       Debian packages: compiler, CMake, libraries
 #   lint        Debian packages: clang, clang-format, clang-tidy
 #   fuzz        Debian packages: clang with libFuzzer
-#   docs        Debian packages: Doxygen
+#   docs        Debian packages: Doxygen; Sphinx with its theme in .deps/docs
 #   libtorch    LibTorch, unless one is found: the torch wheel and the two CUDA runtime wheels that its libraries
 #               are linked to, in .deps/libtorch (to link against, `import torch` does not work there)
 #   python-ref  a Python with torch, torchvision, scikit-learn and numpy in .deps/pyref, unless FXCPP_PYTHON or
@@ -23,7 +23,7 @@ packages_build=(ccache cmake g++ git graphviz libbenchmark-dev libcli11-dev libg
   libsimdjson-dev ninja-build nlohmann-json3-dev python3 python3-venv)
 packages_lint=(clang-19 clang-format-19 clang-tidy-19)
 packages_fuzz=(clang-19 libclang-rt-19-dev)
-packages_docs=(doxygen)
+packages_docs=(doxygen python3 python3-venv)
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
@@ -113,6 +113,16 @@ libtorch() {
   say "LibTorch is in ${lib%/lib/*}"
 }
 
+# Sphinx, pinned, in a virtual environment that is made again when docs/requirements.txt changes.
+sphinx() {
+  local venv=$deps/docs wanted=$root/docs/requirements.txt
+  cmp -s "$wanted" "$venv/complete" && return
+  say "fetching Sphinx into ${venv#"$root"/}"
+  [[ -x $venv/bin/python3 ]] || python3 -m venv "$venv"
+  "$venv/bin/python3" -m pip --disable-pip-version-check install --quiet --no-cache-dir -r "$wanted"
+  cp "$wanted" "$venv/complete"
+}
+
 # True if the Python $1 has all that the tests' reference needs.
 is_python_ref() {
   "$1" -c 'import importlib.util as u, sys
@@ -147,7 +157,7 @@ main() {
       build) debian_packages "${packages_build[@]}" ;;
       lint) debian_packages "${packages_lint[@]}" ;;
       fuzz) debian_packages "${packages_fuzz[@]}" ;;
-      docs) debian_packages "${packages_docs[@]}" ;;
+      docs) debian_packages "${packages_docs[@]}" && sphinx ;;
       libtorch) libtorch ;;
       python-ref) python_ref ;;
       *) die "unknown part $part; see the head of $0" ;;
