@@ -1,0 +1,112 @@
+// docs/guide/names.md: what its right-hand columns say compiles and does what the left-hand ones
+// do.
+
+#include <fx/fx.h>
+#include <fx/graph/dot.h>
+#include <fx/passes/constant_fold.h>
+#include <fx/passes/cse.h>
+#include <fx/passes/extract.h>
+#include <fx/passes/fuse_conv_bn.h>
+#include <fx/passes/named_arguments.h>
+#include <fx/passes/remove_noops.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "tests/docs/page.h"
+
+namespace fx::docs_test {
+namespace {
+
+TEST(NamesPage, capture) {
+  auto gm = fx::symbolic_trace(
+      [](fx::Proxy x, bool flag) {
+        auto [a, b] = x.unpack<2>();
+        auto c = a[fx::slice(1, 3)] + floordiv(b, 2) + matmul(a, b) + abs(a);
+        return flag ? c * fx::len(x) : c + x.attr("shape");
+      },
+      {.concrete_args = {{"y", true}}});
+  EXPECT_EQ(gm->graph().find_calls("operator.getitem").size(), 3u);
+  EXPECT_EQ(gm->graph().find_calls("builtins.len").size(), 1u);
+  EXPECT_EQ(gm->graph().find_calls("operator.floordiv").size(), 1u);
+  EXPECT_EQ(gm->graph().find_calls("torch.matmul").size(), 1u);
+  EXPECT_EQ(gm->graph().find_calls("operator.abs").size(), 1u);
+  fx::Tracer tracer;
+  EXPECT_EQ(fx::trace(tracer, [](auto x) { return sum(x, fx::kw("dim", 1)); })->size(), 3u);
+  EXPECT_NE(fx::make_fx([](at::Tensor x) { return x + 1; }, {torch::ones({1})})
+                ->meta()
+                .get<fx::Assumptions>("assumptions"),
+            nullptr);
+}
+
+TEST(NamesPage, graph_and_node) {
+  auto graph = std::make_shared<fx::Graph>();
+  fx::Graph& g = *graph;
+  fx::Node& x = g.placeholder("x");
+  fx::Node& y = g.placeholder_with_default("y", 2);
+  fx::Node& n = g.call_function("torch.add", {x, y});
+  g.output(n);
+  {
+    auto at = g.inserting_before(n);
+    fx::Node& relu = g.call_function("torch.relu", {x});
+    n.update_arg(0, relu);
+    EXPECT_TRUE(relu.comes_before(n));
+  }
+  {
+    auto at = g.inserting_at_start();
+  }
+  {
+    auto at = g.inserting_at_end();
+  }
+  g.lint({.strict = true});
+  EXPECT_EQ(g.find_nodes(fx::Opcode::kCallFunction).size(), 2u);
+  EXPECT_EQ(g.find_calls("torch.add").front(), g.find_node("add"));
+  EXPECT_TRUE(g.clone()->same_structure(g));
+  EXPECT_EQ(g.clone()->structural_hash(), g.structural_hash());
+  EXPECT_TRUE(fx::parse_text(fx::to_text(g))->same_structure(g));
+  EXPECT_NE(fx::to_dot(g).find("digraph"), std::string::npos);
+  EXPECT_FALSE(g.eliminate_dead_code());
+  fx::Graph other;
+  fx::ValueMap map;
+  other.output(other.graph_copy(g, map));
+  EXPECT_TRUE(other.same_structure(g));
+
+  n.set_args({x, y});
+  n.set_kwargs({{"alpha", 2}});
+  n.update_kwarg("alpha", 3);
+  n.update_arg("alpha", 4);
+  EXPECT_EQ(n.kwarg("alpha").to_int(), 4);
+  EXPECT_EQ(n.arg(0).map_nodes([&](fx::Node&) { return fx::Argument(y); }), fx::Argument(y));
+  EXPECT_EQ(fx::Argument::list({1, 2}).map_leaves([](const fx::Argument&) { return 3; }),
+            fx::Argument::list({3, 3}));
+  EXPECT_EQ(n.rename("sum"), "sum_1") << "sum is a word of Python";
+  EXPECT_FALSE(fx::normalized_arguments(n).has_value()) << "torch.add has two overloads for it";
+  EXPECT_EQ(fx::repr(*fx::normalized_arguments(*g.find_node("relu"))), "{'self': x}");
+  EXPECT_FALSE(n.is_impure());
+  EXPECT_EQ(g.output_node().next(), nullptr);
+}
+
+TEST(NamesPage, graph_module_interpreter_passes) {
+  auto gm = fx::symbolic_trace([](auto x) { return relu(x) + 1; });
+  gm->set_parameter("layer.weight", torch::ones({1}));
+  EXPECT_TRUE(gm->find_tensor("layer.weight").defined());
+  EXPECT_NE(gm->find_submodule("layer"), nullptr);
+  EXPECT_TRUE(gm->deep_copy()->graph().same_structure(gm->graph()));
+  EXPECT_FALSE(gm->python_code().empty());
+  EXPECT_FALSE(gm->code().empty());
+  fx::Interpreter interpreter(*gm, false);
+  fx::Node& x = *gm->graph().find_node("x");
+  fx::Value value = interpreter.run({torch::ones({1})}, {.strict = false});
+  EXPECT_TRUE(interpreter.env().at(x).isTensor());
+  EXPECT_NE(interpreter.env().find(x), nullptr);
+  fx::Values boxed{torch::ones({1})};
+  EXPECT_TRUE(interpreter.boxed_run(boxed).isTensor());
+  EXPECT_TRUE(fx::Transformer(*gm).transform()->graph().same_structure(gm->graph()));
+  EXPECT_FALSE(fx::cse(*gm).changed);
+  EXPECT_FALSE(fx::constant_fold(*gm).changed);
+  EXPECT_FALSE(fx::fuse_conv_bn(*gm).changed);
+  EXPECT_FALSE(fx::remove_dropout(*gm).changed);
+  EXPECT_EQ(fx::extract_subgraph(*gm, {"relu"}, {"add"})->graph().size(), 3u);
+}
+
+}  // namespace
+}  // namespace fx::docs_test
