@@ -292,6 +292,9 @@ EXAMPLE(162) {
 
 // FX163: A node has an opcode that does not exist. Only a bug can do this.
 
+// FX164: A `call_module` node has too many, too few or unknown arguments for the `forward` of its
+// module. Checked by the strict rules.
+
 // --- text ----------------------------------------------------------------------------------------
 
 // FX181: The first line is not the version line of this version.
