@@ -5,6 +5,7 @@
     scripts/coverage.py --check    fail if a test names an unknown row, or if a row that the checked-in page shows
                                    as tested has lost its tests
     scripts/coverage.py --open T12 print the rows of a theme or section that no test names
+    scripts/coverage.py --self-test
 
 A test names a row when the row's id, with `_` for `-` or without it, is a part of its name:
 `TEST(Print, S3_46_S3_47_direct_building)`, `TEST(Matcher, R034_SimplePattern)`. Tests are GoogleTest's TEST macros
@@ -14,6 +15,7 @@ in tests/**/*.cpp, functions test_* in tests/**/*.py, and the names given to fxc
 import argparse
 import re
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -150,11 +152,38 @@ def inventory_page(rows, by_id):
     return "\n".join(out) + "\n"
 
 
+def self_test():
+    """What is a row's id in the name of a test, and what is not; what a page shows as tested."""
+    expected = {
+        "Print.S3_46_S3_47_W_39_direct_building": ["S3-46", "S3-47", "W-39"],
+        "CallModule.S4_109_sections": ["S4-109"],
+        "Matcher.R034_SimplePattern": ["R-034"],
+        "Print.A_5_G_072_N_046_str_of_a_graph": ["A-5", "G-072", "N-046"],
+        "test_S0_12_missing_input": ["S0-12"],
+        "Lint.F20_small_graphs": [],
+        "Run.resnet_101_and_R2D2": [],
+        "Names.S1_5_is_no_row": [],
+    }
+    for name, ids in expected.items():
+        assert list(ids_in(name)) == ids, (name, list(ids_in(name)))
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "page.md"
+        rows = [("S0-01", "T01", "a | b", ""), ("S0-02", "T01", "c", "W-01"), ("W-01", "W", "d", "")]
+        page.write_text(rows_page(rows, {"T01": "one"}, {"S0-02": [("Suite.S0_02_x", "file")]}), encoding="utf-8")
+        assert covered_in(page) == {"S0-02"}, covered_in(page)
+        assert "1 of 2 rows" in page.read_text(encoding="utf-8")
+    print("coverage: self test passed")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--open", metavar="THEME")
+    parser.add_argument("--self-test", action="store_true")
     options = parser.parse_args()
+    if options.self_test:
+        self_test()
+        return 0
 
     rows, themes = read_rows(FOLDER / "rows.tsv")
     inventory, _ = read_rows(FOLDER / "torch_fx.tsv")
