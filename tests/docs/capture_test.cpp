@@ -201,6 +201,21 @@ TEST(Proxies, S3_13_constants_are_read_from_the_graph) {
   page.expect_output("constants", captured.text());
 }
 
+TEST(Proxies, any_function_and_method_can_be_recorded) {
+  Page page("guide/proxies.md");
+  Capture captured;
+  // [any]
+  auto gm = fx::symbolic_trace([](fx::Proxy x) {
+    fx::Proxy y = fx::record_call("torch.cosh", {x});         // a torch function
+    fx::Proxy z = y.call_method("cumprod", {1});              // a method
+    return fx::Proxy(torch::rand_like(z)) + torch::ones({});  // an operator, a constant
+  });
+  std::cout << gm->graph() << "\n";
+  // [end]
+  page.expect_output("any", captured.text());
+  EXPECT_EQ((*gm)(torch::ones({2, 3})).toTensor().sizes(), (std::vector<std::int64_t>{2, 3}));
+}
+
 TEST(Proxies, reading_a_shape_while_tracing_records_nodes) {
   Page page("guide/proxies.md");
   Capture captured;
