@@ -34,7 +34,8 @@ bool is_known_module(const torch::nn::Module& module) {
   return type && type->is_leaf && type->name.starts_with("torch.nn.");
 }
 
-// Random numbers are drawn in order; assertions and prints are seen in order.
+}  // namespace
+
 bool has_ordered_effect(const Node& node) {
   if (node.is_placeholder() || node.is_output() || !node.is_impure()) return false;
   if (node.op() == Opcode::kCallModule) return true;
@@ -44,8 +45,6 @@ bool has_ordered_effect(const Node& node) {
                               : effects_of(*node.target().function(), has_kwarg);
   return effects.random || effects.other;
 }
-
-}  // namespace
 
 // Numbers sets like this while it works: values by Node::id(), then one set for all inputs and one
 // for attributes of which nothing is known, then attributes by storage.
@@ -252,6 +251,8 @@ class AliasBuilder {
       out_.writes_attributes_ |= to_attributes || to_inputs;
     }
     out_.write_begin_.push_back(static_cast<std::uint32_t>(out_.writes_.size()));
+    for (Set set : attributes)
+      if (flags[set] & AliasAnalysis::kWritten) out_.written_attributes_.push_back(set);
   }
 
   const Graph& graph_;
@@ -283,6 +284,17 @@ bool AliasAnalysis::may_alias(const Node& a, const Node& b) const noexcept {
 bool AliasAnalysis::writes_attribute(const Node& node) const noexcept {
   const auto sets = writes(node);
   return std::any_of(sets.begin(), sets.end(), [&](Set set) { return has(set, kAttribute); });
+}
+
+void AliasAnalysis::add_touched_sets(const Node& node, std::vector<Set>& sets) const {
+  auto add = [&](const Node& value) {
+    if (is_written(value)) sets.push_back(set_of(value));
+  };
+  add(node);
+  for (const Argument& arg : node.args()) arg.for_each_node(add);
+  for (const KwArg& kwarg : node.kwargs()) kwarg.value.for_each_node(add);
+  if (reads_attributes_[node.id()])
+    sets.insert(sets.end(), written_attributes_.begin(), written_attributes_.end());
 }
 
 bool AliasAnalysis::writes_what_is_touched_by(const Node& writer, const Node& other) const {

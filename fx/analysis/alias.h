@@ -52,6 +52,10 @@ class AliasAnalysis {
   bool writes_inputs() const noexcept { return writes_inputs_; }
   bool writes_attributes() const noexcept { return writes_attributes_; }
 
+  /// Appends the sets that running `node` may read or make views of, as far as any node writes to
+  /// them; some may come twice. O(arguments), and for modules that read attributes O(their number).
+  void add_touched_sets(const Node& node, std::vector<Set>& sets) const;
+
   /// Whether the order of two nodes could matter: one writes what the other reads or writes, or
   /// both have effects that are not memory (random numbers, assertions). Data dependencies do not
   /// count. O(inputs + writes).
@@ -67,10 +71,15 @@ class AliasAnalysis {
   std::vector<std::uint8_t> flags_;         // by set
   std::vector<Set> writes_;                 // grouped by node
   std::vector<std::uint32_t> write_begin_;  // by node id, one more at the end
+  std::vector<Set> written_attributes_;     // sets that are kAttribute and kWritten
   std::vector<bool> reads_attributes_;      // by node id: call_module
   std::vector<bool> reaches_output_;        // by node id
   bool writes_inputs_ = false;
   bool writes_attributes_ = false;
 };
+
+/// Whether running `node` is seen in the order of other such nodes, beyond what it writes to
+/// memory: it draws random numbers, asserts, prints, or nothing is known of it.
+bool has_ordered_effect(const Node& node);
 
 }  // namespace fx

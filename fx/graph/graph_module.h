@@ -112,6 +112,11 @@ class GraphModule : public torch::nn::Module, public GraphOwner {
   /// A tensor that is no part of the state (a lifted constant).
   void set_constant(std::string_view path, at::Tensor tensor);
   void set_submodule(std::string_view path, std::shared_ptr<torch::nn::Module> module);
+  /// Takes the parameter, buffer, constant or submodule at `path` over from `root`, shared, not
+  /// copied; as the constructor does for the attributes that nodes name.
+  /// @throws GraphError kMissingAttribute, naming `node` if there is one.
+  void share_attribute(const torch::nn::Module& root, std::string_view path,
+                       const Node* node = nullptr);
   /// torch.fx's add_submodule: false when a path atom exists and is no module.
   bool add_submodule(std::string_view path, std::shared_ptr<torch::nn::Module> module);
   /// False when there is no module at that path.
@@ -180,7 +185,6 @@ class GraphModule : public torch::nn::Module, public GraphOwner {
   void adopt_graph(std::shared_ptr<Graph> graph);
   class StateSharer;
   void share_state(const torch::nn::Module& root, const Graph& graph);
-  void share_attribute(const torch::nn::Module& root, std::string_view path, const Node* node);
   torch::nn::Module& make_parents(std::string_view path, std::string* leaf);
 
   std::shared_ptr<Graph> graph_;
