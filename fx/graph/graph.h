@@ -47,6 +47,9 @@ class GraphOwner {
   virtual bool module_is_impure(std::string_view path, bool impure_random) const = 0;
   /// The graph of a nested GraphModule at that path, or null.
   virtual Graph* nested_graph(std::string_view path) const = 0;
+  /// Why the arguments of a call_module node do not fit the module it calls; empty if they do, or
+  /// if that is not known.
+  virtual std::string call_problem(const Node& node) const;
 };
 
 /// The nodes of a graph in execution order: a live, bidirectional view.
@@ -144,7 +147,7 @@ using ValueMap = std::unordered_map<const Node*, Argument>;
 
 struct LintOptions {
   /// Also the rules that torch.fx does not check: placeholders are a prefix with distinct targets,
-  /// and exactly one output ends the graph.
+  /// exactly one output ends the graph, and modules are called with arguments that they take.
   bool strict = false;
 };
 

@@ -404,6 +404,25 @@ bool GraphModule::module_is_impure(std::string_view path, bool impure_random) co
   return !type || !type->is_impure || type->is_impure(*module, impure_random);
 }
 
+std::string GraphModule::call_problem(const Node& node) const {
+  const ModulePtr module = find_submodule(node.target().str());
+  if (!module) return {};
+  std::vector<Symbol> keywords;
+  for (const KwArg& kwarg : node.kwargs()) keywords.push_back(kwarg.key);
+  if (const auto* nested = dynamic_cast<const GraphModule*>(module.get())) {
+    if (nested->in_spec()) return {};
+    std::vector<ModuleParameter> parameters;
+    for (const Node* input : nested->graph().placeholders()) {
+      if (input->target().str().starts_with('*')) return {};
+      parameters.push_back({.name = input->target().str(), .required = input->num_args() == 0});
+    }
+    return fx::call_problem(nested->class_name(), parameters, node.num_args(), keywords);
+  }
+  const ModuleType* type = find_module_type(*module);
+  if (!type || !type->parameters) return {};
+  return fx::call_problem(type->name, *type->parameters, node.num_args(), keywords);
+}
+
 Graph* GraphModule::nested_graph(std::string_view path) const {
   auto* nested = dynamic_cast<GraphModule*>(find_submodule(path).get());
   return nested ? &nested->graph() : nullptr;

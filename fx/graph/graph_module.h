@@ -175,6 +175,7 @@ class GraphModule : public torch::nn::Module, public GraphOwner {
   AttrKind attr_kind(std::string_view path) const override;
   bool module_is_impure(std::string_view path, bool impure_random) const override;
   Graph* nested_graph(std::string_view path) const override;
+  std::string call_problem(const Node& node) const override;
 
   void pretty_print(std::ostream& out) const override;
 

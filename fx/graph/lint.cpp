@@ -41,7 +41,16 @@ void check_attr(const Node& node, const GraphOwner& owner) {
                                                     " does not reference an nn.Module");
 }
 
+void check_module_call(const Node& node, const GraphOwner& owner) {
+  const std::string problem = owner.call_problem(node);
+  if (!problem.empty())
+    throw LintError(ErrorCode::kLintModuleArguments,
+                    "Node " + text(node) + " calls " + node.target().str() + ": " + problem);
+}
+
 }  // namespace
+
+std::string GraphOwner::call_problem(const Node&) const { return {}; }
 
 void Graph::lint(const LintOptions& options) const {
   for (const Node& node : nodes()) {
@@ -81,6 +90,7 @@ void Graph::lint(const LintOptions& options) const {
   std::unordered_set<Target> targets;
   std::size_t outputs = 0;
   for (const Node& node : nodes()) {
+    if (owner_ && node.op() == Opcode::kCallModule) check_module_call(node, *owner_);
     if (node.is_placeholder()) {
       if (past_placeholders)
         throw LintError(ErrorCode::kLintPlaceholders,

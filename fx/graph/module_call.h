@@ -96,9 +96,14 @@ Value to_value(std::pair<A, B> result) {
 
 namespace detail {
 
-/// Positional and keyword values in the order of `names` ("input,hx"); missing ones are nullopt.
+/// The parameters that "input,hx?" names; as many as forward has, those without a name may be left
+/// out.
+std::vector<ModuleParameter> parse_parameters(std::string_view names, std::size_t count);
+
+/// Positional and keyword values in the order of the parameters; those left out are nullopt.
+/// @throws RunError kNoMatchingOverload
 std::vector<std::optional<Value>> arrange_arguments(std::string_view type_name,
-                                                    std::string_view names, std::size_t count,
+                                                    const std::vector<ModuleParameter>& parameters,
                                                     Values args, KwValues kwargs);
 
 /// What a C++ parameter gets when the call leaves it out: an undefined tensor, nullopt.
@@ -111,8 +116,9 @@ T missing_argument(std::string_view type_name, std::size_t index) {
   } else if constexpr (requires(T t) { t.has_value(); }) {
     return std::nullopt;
   } else {
-    throw RunError(ErrorCode::kMissingInput, std::string(type_name) + " misses argument " +
-                                                 std::to_string(index + 1) + " of its forward");
+    throw RunError(ErrorCode::kNoMatchingOverload, std::string(type_name) + " misses argument " +
+                                                       std::to_string(index + 1) +
+                                                       " of its forward");
   }
 }
 
@@ -152,28 +158,29 @@ Value invoke_forward(Module& module, Result (Module::*forward)(Params...),
 
 }  // namespace detail
 
-/// A ModuleType::call that runs `forward`. `names` are the parameter names for keyword arguments,
-/// separated by commas.
+/// Sets ModuleType::call, to what runs `forward`, and the parameters. `names` are those of the
+/// parameters, separated by commas; a question mark behind a name says that the argument may be
+/// left out: forward then gets an undefined tensor, nullopt or true.
 template <typename Module, typename Result, typename... Params>
-auto forward_caller(Result (Module::*forward)(Params...), std::string type_name,
-                    std::string names) {
-  return [forward, type_name = std::move(type_name), names = std::move(names)](
-             torch::nn::Module& module, Values args, KwValues kwargs) {
-    return detail::invoke_forward(dynamic_cast<Module&>(module), forward, type_name,
-                                  detail::arrange_arguments(type_name, names, sizeof...(Params),
-                                                            std::move(args), std::move(kwargs)),
-                                  std::index_sequence_for<Params...>());
+void set_forward(ModuleType& type, Result (Module::*forward)(Params...), std::string_view names) {
+  type.parameters = detail::parse_parameters(names, sizeof...(Params));
+  type.call = [forward, type_name = type.name, parameters = *type.parameters](
+                  torch::nn::Module& module, Values args, KwValues kwargs) {
+    return detail::invoke_forward(
+        dynamic_cast<Module&>(module), forward, type_name,
+        detail::arrange_arguments(type_name, parameters, std::move(args), std::move(kwargs)),
+        std::index_sequence_for<Params...>());
   };
 }
 
 /// Registers an own module class, so that graphs can call it: its forward must not be overloaded or
-/// a template. `names` are the parameter names of forward, separated by commas.
+/// a template. `names` are the parameter names of forward as set_forward takes them.
 template <typename Module>
 void register_module_type(std::string name, std::string names = "input", bool is_leaf = true) {
   ModuleType entry;
   entry.short_name = name.substr(name.rfind('.') + 1);
-  entry.call = forward_caller(&Module::forward, name, std::move(names));
   entry.name = std::move(name);
+  set_forward(entry, &Module::forward, names);
   entry.is_leaf = is_leaf;
   // Nothing is known of the effects of an own class: keep its calls.
   entry.is_impure = [](const torch::nn::Module&, bool) { return true; };

@@ -4,6 +4,7 @@
 
 #include <cxxabi.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -51,7 +52,7 @@ ModuleType builtin_type(const char* short_name, OwnEffect own, const char* names
   type.short_name = short_name;
   type.name = std::string("torch.nn.") + short_name;
   type.is_leaf = true;
-  type.call = forward_caller(&Impl::forward, type.name, names);
+  set_forward(type, &Impl::forward, names);
   if constexpr (requires(const Impl& m) { bool(m.options.inplace()); })
     type.works_in_place = [](const torch::nn::Module& module) {
       const auto* impl = dynamic_cast<const Impl*>(&module);
@@ -165,40 +166,65 @@ Value call_module(torch::nn::Module& module, Values args, KwValues kwargs) {
   return type->call(module, std::move(args), std::move(kwargs));
 }
 
+std::string call_problem(std::string_view type_name, const std::vector<ModuleParameter>& parameters,
+                         std::size_t num_args, const std::vector<Symbol>& keywords) {
+  std::string takes =
+      std::to_string(parameters.size()) + (parameters.size() == 1 ? " argument (" : " arguments (");
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    takes += (i ? ", " : "") + (parameters[i].name.empty() ? "?" : parameters[i].name);
+  takes += ")";
+  const std::string forward = std::string(type_name) + ".forward() ";
+  const std::string found = ", found " + std::to_string(num_args + keywords.size());
+  if (num_args > parameters.size()) return forward + "takes " + takes + found;
+  std::vector<bool> given(parameters.size());
+  std::fill_n(given.begin(), num_args, true);
+  for (const Symbol keyword : keywords) {
+    const auto at = std::ranges::find(parameters, keyword.str(), &ModuleParameter::name);
+    if (at == parameters.end())
+      return forward + "has no argument " + str_repr(keyword.str()) + ", it takes " + takes;
+    const auto index = static_cast<std::size_t>(at - parameters.begin());
+    if (given[index])
+      return forward + "got multiple values for argument " + str_repr(keyword.str());
+    given[index] = true;
+  }
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    if (parameters[i].required && !given[i])
+      return forward + "misses argument " + str_repr(parameters[i].name) + ": it takes " + takes +
+             found;
+  return {};
+}
+
 namespace detail {
 
+std::vector<ModuleParameter> parse_parameters(std::string_view names, std::size_t count) {
+  std::vector<ModuleParameter> parameters(count, ModuleParameter{.name = {}, .required = false});
+  for (ModuleParameter& parameter : parameters) {
+    if (names.empty()) break;
+    std::string_view name = names.substr(0, names.find(','));
+    names.remove_prefix(std::min(names.size(), name.size() + 1));
+    parameter.required = !name.ends_with('?');
+    if (!parameter.required) name.remove_suffix(1);
+    parameter.name = name;
+  }
+  return parameters;
+}
+
 std::vector<std::optional<Value>> arrange_arguments(std::string_view type_name,
-                                                    std::string_view names, std::size_t count,
+                                                    const std::vector<ModuleParameter>& parameters,
                                                     Values args, KwValues kwargs) {
-  if (args.size() > count)
-    throw RunError(ErrorCode::kExtraInput, std::string(type_name) + ".forward takes " +
-                                               std::to_string(count) + " arguments (" +
-                                               std::string(names) + "), found " +
-                                               std::to_string(args.size()));
-  std::vector<std::optional<Value>> values(count);
+  // The common call by position needs no second look.
+  const bool complete = kwargs.empty() && args.size() == parameters.size();
+  if (!complete) {
+    std::vector<Symbol> keywords;
+    for (const KwValue& kwarg : kwargs) keywords.push_back(kwarg.key);
+    const std::string problem = call_problem(type_name, parameters, args.size(), keywords);
+    if (!problem.empty()) throw RunError(ErrorCode::kNoMatchingOverload, problem);
+  }
+  std::vector<std::optional<Value>> values(parameters.size());
   for (std::size_t i = 0; i < args.size(); ++i) values[i] = std::move(args[i]);
   for (KwValue& kwarg : kwargs) {
-    std::size_t index = 0;
-    bool found = false;
-    std::string_view rest = names;
-    while (!rest.empty() && index < count) {
-      const auto comma = rest.find(',');
-      if (rest.substr(0, comma) == kwarg.key.str()) {
-        found = true;
-        break;
-      }
-      rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
-      ++index;
-    }
-    if (!found)
-      throw RunError(ErrorCode::kUnknownInput,
-                     std::string(type_name) + ".forward has no argument " +
-                         str_repr(kwarg.key.str()) + ", it has " + std::string(names));
-    if (values[index])
-      throw RunError(ErrorCode::kExtraInput, std::string(type_name) +
-                                                 ".forward() got multiple values for argument " +
-                                                 str_repr(kwarg.key.str()));
-    values[index] = std::move(kwarg.value);
+    const auto at = std::ranges::find(parameters, kwarg.key.str(), &ModuleParameter::name);
+    values[static_cast<std::size_t>(at - parameters.begin())] = std::move(kwarg.value);
   }
   return values;
 }
