@@ -34,6 +34,10 @@ using NamedValues = std::vector<std::pair<std::string, Value>>;
 [[noreturn]] void rethrow_for_node(const Node& node, const NamedValues& inputs,
                                    std::string_view note = {});
 
+/// Of a graph that ends in an output node without an argument.
+inline constexpr std::string_view kEmptyOutput =
+    "the output node has no argument, so that there is nothing to return";
+
 /// "Node add referenced nonexistent value x! Run Graph.lint() to diagnose such issues".
 [[noreturn]] void throw_missing_value(const Node& user, const Node& value);
 

@@ -216,7 +216,8 @@ Value Interpreter::call_module(std::string_view target, Values args, KwValues kw
 }
 
 Value Interpreter::output(std::string_view, Values args, KwValues) {
-  return args.empty() ? Value() : std::move(args[0]);
+  if (args.empty()) throw RunError(ErrorCode::kMissingValue, kEmptyOutput);
+  return std::move(args[0]);
 }
 
 // --- helpers

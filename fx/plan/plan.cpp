@@ -247,7 +247,11 @@ class Planner {
       set_missing(node, code, plan_.output_error_);
       return;
     }
-    if (!step.args.empty()) plan_.output_ = std::move(step.args[0]);
+    if (step.args.empty()) {
+      plan_.output_error_ = kEmptyOutput;
+      return;
+    }
+    plan_.output_ = std::move(step.args[0]);
     LastUseMarker marker(dying_slots(node));
     marker.mark(plan_.output_);
   }
