@@ -41,6 +41,15 @@ std::string summarize(const Value& value) {
   return to_string(value);
 }
 
+std::string to_string(const Env& env) {
+  std::string out = "{";
+  for (auto [node, value] : env)
+    out += (out.size() > 1 ? ", " : "") + std::string(node.name()) + ": " + to_string(value);
+  return out + "}";
+}
+
+std::ostream& operator<<(std::ostream& out, const Env& env) { return out << to_string(env); }
+
 NodeLog::NodeLog(Interpreter& interpreter, std::ostream& out) {
   before_ = interpreter.register_node_pre_hook(
       [&out](Node& node, const Values& args, const KwValues& kwargs) {

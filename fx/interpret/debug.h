@@ -15,6 +15,11 @@ namespace fx {
 /// by item.
 std::string summarize(const Value& value);
 
+/// The nodes that have a value, by name in the order in which they got it, as Python prints a dict:
+/// "{x: tensor([1., 2.]), add: tensor([2., 3.])}".
+std::string to_string(const Env& env);
+std::ostream& operator<<(std::ostream& out, const Env& env);
+
 /// While it lives, writes for every node its name, opcode and target, its resolved arguments and a
 /// summary of its result:
 ///
