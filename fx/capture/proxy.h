@@ -8,6 +8,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "fx/capture/trace_arg.h"
 #include "fx/graph/graph.h"
@@ -31,6 +32,12 @@ class Proxy {
   /// The proxy behind a proxy tensor; a real tensor becomes a constant of the running trace.
   /// @throws TraceError kNotTracing for a real tensor when no trace runs on this thread.
   Proxy(const at::Tensor& tensor);
+  Proxy(const Proxy&) = default;
+  Proxy(Proxy&&) = default;
+  Proxy& operator=(const Proxy&) & = default;
+  Proxy& operator=(Proxy&&) & = default;
+  // x[i] = y would be lost: proxies take no item assignment. Use where, masked_fill or index_put.
+  Proxy& operator=(const Proxy&) && = delete;  // no item assignment: use where, index_put, ...
 
   /// A lazily recorded attribute, such as attr("shape"): the getattr node appears at the first use.
   Proxy attr(std::string_view name) const;
@@ -137,6 +144,13 @@ namespace detail {
 
 template <typename T>
 inline constexpr bool kIsProxy = std::is_same_v<std::decay_t<T>, Proxy>;
+/// A proxy, or a list of them as cat and stack take.
+template <typename T>
+inline constexpr bool kHasProxies = kIsProxy<T>;
+template <>
+inline constexpr bool kHasProxies<std::vector<Proxy>> = true;
+template <std::size_t N>
+inline constexpr bool kHasProxies<std::array<Proxy, N>> = true;
 
 template <typename... Args>
 Proxy record_function(std::string_view function, const Args&... args) {
@@ -204,7 +218,7 @@ inline Proxy operator~(const Proxy& a) { return record_call("operator.invert", {
 // torch.relu for a Proxy.
 #define FX_TORCH_FUNCTION(name)                              \
   template <typename... Args>                                \
-    requires(detail::kIsProxy<Args> || ...)                  \
+    requires(detail::kHasProxies<Args> || ...)               \
   Proxy name(const Args&... args) {                          \
     return detail::record_function("torch." #name, args...); \
   }

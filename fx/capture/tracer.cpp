@@ -1,5 +1,7 @@
 #include "fx/capture/tracer.h"
 
+#include <c10/util/Backtrace.h>
+
 #include "fx/base/error.h"
 #include "fx/base/text.h"
 #include "fx/capture/proxy_tensor.h"
@@ -28,7 +30,9 @@ Node& TracerBase::create_node(Opcode op, Target target, Args args, Kwargs kwargs
       throw TraceError(ErrorCode::kMutableOp, "Tried to trace mutable operation " + target.str() +
                                                   ". FX only supports functional code");
   }
-  return graph().create_node(op, target, std::move(args), std::move(kwargs), name, type);
+  Node& node = graph().create_node(op, target, std::move(args), std::move(kwargs), name, type);
+  if (record_stack_traces) node.set_stack_trace(c10::get_lazy_backtrace(1, 32)->get());
+  return node;
 }
 
 Proxy TracerBase::proxy(Node& node) { return Proxy(node, this); }

@@ -60,6 +60,10 @@ class TracerBase {
 
   /// Refuse operators that write to their arguments while tracing (TraceError kMutableOp).
   bool check_mutable_operations = false;
+  /// Records in each node where the program made it: the C++ call stack, as meta "stack_trace",
+  /// which errors of a running node show. Functions have names if the program exports its symbols
+  /// (-rdynamic). Costs some hundred microseconds a node.
+  bool record_stack_traces = false;
 
   /// Points to this tracer, or to null once it is gone: how a proxy notices that its trace is over.
   const std::shared_ptr<TracerBase*>& alive() const noexcept { return alive_; }
