@@ -1,6 +1,9 @@
 #include "fx/capture/tracer.h"
 
 #include <c10/util/Backtrace.h>
+#include <c10/util/Exception.h>
+
+#include <exception>
 
 #include "fx/base/error.h"
 #include "fx/base/text.h"
@@ -166,6 +169,29 @@ void Tracer::index_tensors(const torch::nn::Module& module, TensorsOf tensors_of
       attributes_.emplace(item.value().unsafeGetTensorImpl(), Attribute{&path, &item.key()});
 }
 
+namespace {
+
+// Runs the traced program. What asks a proxy tensor for its memory fails in LibTorch, which cannot
+// know why there is none.
+TraceArg run_program(const std::function<TraceArg(std::vector<Proxy>&)>& forward,
+                     std::vector<Proxy>& inputs) {
+  try {
+    return forward(inputs);
+  } catch (const c10::Error& error) {
+    const std::string text = error.what_without_backtrace();
+    for (const char* of_proxies : {"found UNKNOWN_SCALAR", "Tensor that doesn't have storage"})
+      if (text.find(of_proxies) != std::string::npos)
+        std::throw_with_nested(
+            TraceError(ErrorCode::kConcreteValue,
+                       "the program asked a traced tensor for its memory, but values do not exist "
+                       "while tracing: " +
+                           text));
+    throw;
+  }
+}
+
+}  // namespace
+
 std::shared_ptr<Graph> Tracer::trace_with(
     const torch::nn::Module& root, const std::vector<std::string>& input_names,
     const std::function<TraceArg(std::vector<Proxy>&)>& forward) {
@@ -183,7 +209,7 @@ std::shared_ptr<Graph> Tracer::trace_with(
   for (const std::string& name : input_names)
     inputs.push_back(
         proxy(create_node(Opcode::kPlaceholder, Target::string(name), {}, {}, {}, {})));
-  const TraceArg result = forward(inputs);
+  const TraceArg result = run_program(forward, inputs);
   const Argument output = create_arg(result);
   create_node(Opcode::kOutput, Target::string("output"), {output}, {}, {}, {});
   return graph_;

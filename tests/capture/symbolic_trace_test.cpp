@@ -30,7 +30,7 @@ struct ParamNet : torch::nn::Module {
   nn::Linear linear;
 };
 
-TEST(SymbolicTrace, S0_42_S4_02_gives_a_printable_graph_module) {
+TEST(SymbolicTrace, S0_15_S0_35_S0_42_S4_02_S4_27_gives_a_printable_graph_module) {
   torch::manual_seed(0);
   auto net = std::make_shared<ParamNet>();
   auto gm = symbolic_trace(net);

@@ -217,8 +217,13 @@ TEST(TraceTrouble, S3_21_S4_31_foreign_functions_need_a_wrap) {
   EXPECT_EQ(targets(gm->graph()), "x trace_trouble_sin operator.add output");
   const at::Tensor x = row({0.5, 1});
   EXPECT_TRUE(torch::allclose((*gm)(x).toTensor(), x.sin() + 1));
-  // Code that reads a tensor's memory by itself is refused by LibTorch: there is none.
-  EXPECT_THROW(symbolic_trace([](at::Tensor x) { return x * foreign(*x.data_ptr<float>()); }),
+  // Code that reads a tensor's memory by itself.
+  EXPECT_FX_ERROR(symbolic_trace([](at::Tensor x) { return x * foreign(*x.data_ptr<float>()); }),
+                  TraceError, kConcreteValue, "asked a traced tensor for its memory");
+  EXPECT_FX_ERROR(
+      symbolic_trace([](at::Tensor x) { return x * foreign(*static_cast<float*>(x.data_ptr())); }),
+      TraceError, kConcreteValue, "make_fx and example inputs");
+  EXPECT_THROW(symbolic_trace([](at::Tensor) -> at::Tensor { TORCH_CHECK(false, "its own"); }),
                c10::Error);
 }
 

@@ -8,7 +8,7 @@ namespace fx {
 namespace {
 
 // Golden vector A.5.
-TEST(Print, A_5_G_072_N_046_str_of_a_graph) {
+TEST(Print, A_5_G_072_N_046_S3_25_str_of_a_graph_with_every_opcode) {
   Graph graph;
   Node& x = graph.placeholder("x");
   graph.placeholder_with_default("y", 2);
@@ -121,7 +121,7 @@ TEST(Print, tables_count_characters_not_bytes) {
             "placeholder  abcdefg  abcdefg  ()    {}\n");
 }
 
-TEST(Print, S3_46_S3_47_S3_48_S3_49_W_39_direct_building) {
+TEST(Print, S3_46_S3_47_S3_48_S3_49_S3_50_W_39_direct_building) {
   Graph graph;
   Node& input = graph.placeholder("input");
   EXPECT_EQ(input.name(), "input_1");
@@ -135,6 +135,14 @@ TEST(Print, S3_46_S3_47_S3_48_S3_49_W_39_direct_building) {
   EXPECT_THAT(add.format_node(),
               ::testing::HasSubstr("call_function[target=torch.add](args = (%input_1, %tensor),"));
   EXPECT_EQ(out.format_node(), "return add");
+  EXPECT_EQ(graph.str(),
+            "graph():\n"
+            "    %input_1 : [num_users=1] = placeholder[target=input]\n"
+            "    %tensor : [num_users=1] = call_function[target=torch.tensor](args = ([2.0],), "
+            "kwargs = {})\n"
+            "    %add : [num_users=1] = call_function[target=torch.add](args = (%input_1, "
+            "%tensor), kwargs = {})\n"
+            "    return add");
   graph.lint({.strict = true});
 }
 
