@@ -85,14 +85,28 @@ TEST(ExitCode, AnInternalErrorAsksForAReportWithoutABacktrace) {
 /// A call that fails although it was told to write something.
 struct FailingCall {
   const char* name;
-  std::vector<std::string> args;  ///< "FX" stands for the file with `graph`, "OUT" for the output
-  std::string output;             ///< name of the file that must not appear
+  /// "FX" stands for the file with `graph`, "CUT", "FLIPPED" and "PICKLE" for files that are no
+  /// model any more, "OUT" for the output.
+  std::vector<std::string> args;
+  std::string output;  ///< name of the file that must not appear
   int status;
   std::vector<std::string> parts;  ///< what the paragraph says: stage, found, wanted
   std::string graph = "";          ///< text of a .fx file
 };
 void PrintTo(const FailingCall& call, std::ostream* out) { *out << call.name; }
 class FailingOutput : public testing::TestWithParam<FailingCall> {};
+
+/// A file that stands under `name` in a FailingCall, or `name` itself.
+std::string broken_file(const TemporaryFolder& folder, const std::string& name) {
+  std::string bytes = read_file(digits());
+  if (name == "CUT") return folder.write("cut.pt2", bytes.substr(0, bytes.size() / 2));
+  if (name == "FLIPPED") {
+    bytes[bytes.find("torch.ops.aten.relu")] ^= 1;
+    return folder.write("flipped.pt2", bytes);
+  }
+  if (name == "PICKLE") return folder.write("model.pth", std::string("\x80\x02}q\0.", 6));
+  return name;
+}
 
 TEST_P(FailingOutput, LeavesOneParagraphAndNoFile) {
   const FailingCall& call = GetParam();
@@ -101,6 +115,7 @@ TEST_P(FailingOutput, LeavesOneParagraphAndNoFile) {
   for (std::string& arg : args) {
     if (arg == "FX") arg = folder.write("graph.fx", call.graph);
     if (arg == "OUT") arg = out.file(call.output);
+    arg = broken_file(folder, arg);
   }
   const ToolResult result = run_tool(args);
   EXPECT_EQ(result.status, call.status) << result.err;
@@ -116,6 +131,10 @@ const std::string kUnknownOperator =
     "fx 1\n%x = placeholder[target=x]\n"
     "%triple = call_function[target=zoo::triple](args = (%x,), kwargs = {})\n"
     "return (%triple,)\n";
+const std::string kUnknownModule =
+    "fx 1\n%x = placeholder[target=x]\n"
+    "%linear = call_module[target=linear](args = (%x,), kwargs = {})\n"
+    "return %linear\n";
 const std::string kShapesThatDoNotFit =
     "fx 1\n%x = placeholder[target=x]\n%y = placeholder[target=y]\n"
     "%mm = call_function[target=aten::mm](args = (%x, %y), kwargs = {})\n"
@@ -126,6 +145,26 @@ INSTANTIATE_TEST_SUITE_P(
     Calls, FailingOutput,
     testing::Values(
         FailingCall{"no_program", {"graph", "/nonexistent.pt2", "-o", "OUT"}, "g.fx", 4, {"open"}},
+        FailingCall{"truncated",
+                    {"run", "CUT", "-o", "OUT"},
+                    "y.npy",
+                    4,
+                    {"cut.pt2", "[FX405]", "copy or export the file again"}},
+        FailingCall{"corrupt",
+                    {"opt", "FLIPPED", "--passes", "dce", "-o", "OUT"},
+                    "g.fx",
+                    4,
+                    {"flipped.pt2", "checksum", "[FX408]"}},
+        FailingCall{"foreign",
+                    {"graph", "PICKLE", "-o", "OUT"},
+                    "g.py",
+                    4,
+                    {"model.pth' is a Python pickle", "[FX404]"}},
+        FailingCall{"unknown_operator_in_pt2",
+                    {"run", zoo("custom_operator"), "-o", "OUT"},
+                    "y.npy",
+                    3,
+                    {"zoo::triple", "[FX417]"}},
         FailingCall{"dtype",
                     {"run", digits(), "-i", "x=i64[1,1,8,8]:ones", "-o", "OUT"},
                     "y.npy",
@@ -170,6 +209,12 @@ INSTANTIATE_TEST_SUITE_P(
                     3,
                     {"cannot write C++ code for %triple", "zoo::triple"},
                     kUnknownOperator},
+        FailingCall{"unknown_module_in_cpp",
+                    {"graph", "FX", "-o", "OUT"},
+                    "g.cpp",
+                    3,
+                    {"cannot write C++ code for %linear", "there is no module at that path"},
+                    kUnknownModule},
         FailingCall{"node_fails",
                     {"run", "FX", "-i", "x=f32[2,3]:ones", "-i", "y=f32[2,3]:ones", "-o", "OUT"},
                     "y.npy",

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <set>
 
+#include "fx/analysis/statistics.h"
 #include "fx/base/error.h"
 #include "fx/graph/text.h"
 #include "fx/io/mapped_file.h"
@@ -143,7 +144,7 @@ io::ArchiveSummary inspect_text(const std::string& path) {
   for (const ModelOutput& output : model.outputs)
     program.outputs.push_back({output.name, output.type});
   program.num_nodes = model.module->graph().size();
-  program.operators = count_calls(model.module->graph());
+  program.operators = graph_statistics(model.module->graph()).calls;
   io::ArchiveSummary summary;
   summary.path = path;
   summary.file_bytes = io::MappedFile::open(path)->size();
@@ -247,17 +248,6 @@ Json signature_json(const std::string& name, const io::ValueMetaPtr& meta,
   }
   json["type"] = type;
   return json;
-}
-
-std::vector<std::pair<std::string, std::size_t>> count_calls(const Graph& graph) {
-  std::map<std::string, std::size_t> counts;
-  for (const Node& node : graph.nodes())
-    if (node.op() == Opcode::kCallFunction || node.op() == Opcode::kCallMethod ||
-        node.op() == Opcode::kCallModule)
-      ++counts[node.target().str()];
-  std::vector<std::pair<std::string, std::size_t>> sorted(counts.begin(), counts.end());
-  std::ranges::stable_sort(sorted, std::greater<>(), &decltype(sorted)::value_type::second);
-  return sorted;
 }
 
 }  // namespace fx::cli

@@ -69,7 +69,4 @@ std::vector<std::string> symbols_of(const io::ValueMeta& meta);
 /// {"name", "dtype", "shape"} of a value as its file describes it; symbolic sizes are strings.
 Json signature_json(const std::string& name, const io::ValueMetaPtr& meta, const std::string& type);
 
-/// How often each target occurs among the calls of a graph, most frequent first, then by name.
-std::vector<std::pair<std::string, std::size_t>> count_calls(const Graph& graph);
-
 }  // namespace fx::cli

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "fx/analysis/statistics.h"
 #include "fx/base/error.h"
 #include "fx/io/import_export.h"
 #include "fx/ops/effects.h"
@@ -212,7 +213,8 @@ class Info {
 
   void operators() {
     Json& json = report_.json();
-    auto calls = model_.module ? count_calls(model_.module->graph()) : program_.operators;
+    auto calls =
+        model_.module ? graph_statistics(model_.module->graph()).calls : program_.operators;
     for (auto& [name, count] : calls) name = operator_name(name);
     std::map<std::string, CallEffects> effects_by_name;
     if (model_.module)

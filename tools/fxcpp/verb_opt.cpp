@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdio>
 
+#include "fx/analysis/statistics.h"
 #include "fx/base/error.h"
 #include "fx/io/atomic_file.h"
 #include "tools/fxcpp/backend.h"
@@ -165,7 +166,7 @@ int run_opt(Args args) {
   const std::shared_ptr<GraphModule> original = no_verify ? nullptr : model.module->deep_copy();
   ModelInputs inputs;
   if (needs_inputs) inputs = make_inputs(model, input_flags, command.talk());
-  const Counts before = count_calls(model.module->graph());
+  const Counts before = graph_statistics(model.module->graph()).calls;
   const std::size_t nodes_before = model.module->graph().size();
 
   Report report("opt");
@@ -192,7 +193,7 @@ int run_opt(Args args) {
   report.json()["passes"] = passes_json(result);
   if (print_changed) report.json()["diffs"] = std::move(diffs);
   add_passes(report, result);
-  add_counts(report, before, count_calls(model.module->graph()), nodes_before,
+  add_counts(report, before, graph_statistics(model.module->graph()).calls, nodes_before,
              model.module->graph().size());
   report.set_csv("operators");
   bool pass = true;
