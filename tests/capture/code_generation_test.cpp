@@ -91,7 +91,6 @@ TEST(GraphModules, S3_36_a_call_gives_a_tensor_not_a_proxy) {
   const Value result = (*gm)(x, y);
   ASSERT_TRUE(result.isTensor());
   EXPECT_TRUE(torch::equal(result.toTensor(), (x + y) * 2));
-  EXPECT_EQ(result.toTensor().data_ptr<float>()[0], ((x + y) * 2).data_ptr<float>()[0]);
 }
 
 TEST(GraphModules, S3_40_gradients_flow_through_a_call) {
@@ -206,6 +205,11 @@ TEST(GraphModules, S4_64_is_a_module_like_any_other) {
   const std::vector<std::pair<std::string, std::shared_ptr<torch::nn::Module>>> parts{{"part", gm}};
   torch::nn::ModuleDict dict(parts);
   EXPECT_TRUE(dict->contains("part"));
+
+  torch::nn::Sequential sequential;
+  sequential->push_back(torch::nn::AnyModule(gm));
+  sequential->push_back(torch::nn::ReLU());
+  EXPECT_TRUE(torch::equal(call_module(*sequential, {x}).toTensor(), net->forward(x).relu()));
 
   ASSERT_EQ(gm->parameters().size(), 4u);
   EXPECT_TRUE(gm->parameters()[0].is_same(net->linear1->weight));
