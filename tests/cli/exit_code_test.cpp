@@ -93,7 +93,7 @@ struct FailingCall {
   std::vector<std::string> parts;  ///< what the paragraph says: stage, found, wanted
   std::string graph = "";          ///< text of a .fx file
 };
-void PrintTo(const FailingCall& call, std::ostream* out) { *out << call.name; }
+std::ostream& operator<<(std::ostream& out, const FailingCall& call) { return out << call.name; }
 class FailingOutput : public testing::TestWithParam<FailingCall> {};
 
 /// A file that stands under `name` in a FailingCall, or `name` itself.

@@ -19,7 +19,7 @@ struct JsonCall {
   std::vector<std::string> fields;  ///< of the document, in any order
   int status = 0;
 };
-void PrintTo(const JsonCall& call, std::ostream* out) { *out << call.name; }
+std::ostream& operator<<(std::ostream& out, const JsonCall& call) { return out << call.name; }
 
 std::vector<JsonCall> json_calls() {
   const std::vector<std::string> info = {
