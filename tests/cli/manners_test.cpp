@@ -129,7 +129,9 @@ struct BadCall {
   int status;
   const char* message;
 };
-std::ostream& operator<<(std::ostream& out, const BadCall& call) { return out << joined(call.args); }
+std::ostream& operator<<(std::ostream& out, const BadCall& call) {
+  return out << joined(call.args);
+}
 class Refusal : public testing::TestWithParam<BadCall> {};
 
 TEST_P(Refusal, HasAStatusAndAMessageOnStderrAlone) {
