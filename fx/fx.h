@@ -14,6 +14,7 @@
 #include "fx/interpret/transformer.h"
 #include "fx/io/import_export.h"
 #include "fx/io/npy.h"
+#include "fx/io/save_module.h"
 #include "fx/passes/pass_manager.h"
 #include "fx/passes/replace_pattern.h"
 #include "fx/passes/shape_prop.h"

@@ -27,6 +27,7 @@ TORCH_NN_ALLOWED = (
     "fx/interpret/",
     "fx/graph/graph_module",
     "fx/graph/module",
+    "fx/io/saved_classes",
     "fx/passes/",
     "fx/run/",
     "fx/fx.h",

@@ -92,6 +92,7 @@ ArchiveKind classify_zip(const ZipReader& zip) {
   bool package = false;
   for (const ZipEntry& entry : zip.entries()) {
     std::string_view name = entry.name;
+    if (name == "fxa/version") return ArchiveKind::kSaved;
     if (name == "serialized_exported_program.json") return ArchiveKind::kLegacyExport;
     if (name == "model.weights.h5") return ArchiveKind::kKeras;
     numpy = numpy || name.ends_with(".npy");
@@ -115,6 +116,8 @@ ArchiveKind classify_zip(const ZipReader& zip) {
 
 std::string describe(ArchiveKind kind) {
   switch (kind) {
+    case ArchiveKind::kSaved:
+      return "a module that fx::save wrote";
     case ArchiveKind::kExport:
       return "a torch.export archive";
     case ArchiveKind::kAotInductor:

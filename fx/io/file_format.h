@@ -24,8 +24,9 @@ struct FormatGuess {
 /// Guesses from magic numbers. Reads at most 128 bytes. Never throws.
 FormatGuess guess_format(std::span<const std::byte> bytes);
 
-/// The kinds of zip archive that PyTorch's tools write.
+/// The kinds of zip archive that PyTorch's tools write, and ours.
 enum class ArchiveKind {
+  kSaved,         ///< fx::save: a GraphModule (docs/archive-format.md)
   kExport,        ///< torch.export.save, torch 2.8 and later: a program with its weights
   kAotInductor,   ///< torch._inductor.aoti_compile_and_package: compiled code
   kLegacyExport,  ///< torch.export.save of torch 2.7 and older

@@ -6,8 +6,10 @@
 
 #include "fx/base/error.h"
 #include "fx/io/export_schema.h"
+#include "fx/io/file_format.h"
 #include "fx/io/graph_importer.h"
 #include "fx/io/pt2_archive.h"
+#include "fx/io/save_module.h"
 #include "fx/io/shown.h"
 #include "fx/io/treespec.h"
 #include "fx/io/value_meta.h"
@@ -20,12 +22,12 @@ namespace {
 constexpr std::string_view kWeightsFolder = "data/weights/";
 constexpr std::string_view kConstantsFolder = "data/constants/";
 
-Pt2Archive open_archive(const std::string& path, const LoadOptions& options) {
+ArchiveOptions archive_options_of(const LoadOptions& options) {
   ArchiveOptions archive_options;
   archive_options.access = options.access;
   archive_options.verify_weights = options.verify_weights;
   archive_options.max_json_bytes = options.max_json_bytes;
-  return Pt2Archive::open(path, archive_options);
+  return archive_options;
 }
 
 std::string program_label(const Pt2Archive& archive, const std::string& model) {
@@ -110,7 +112,9 @@ std::vector<InputGuard> input_guards(const GraphModule& module, const RangeConst
 }  // namespace io
 
 std::shared_ptr<GraphModule> load(const std::string& path, const LoadOptions& options) {
-  const io::Pt2Archive archive = io::open_archive(path, options);
+  io::OpenedArchive opened = io::open_archive(path, options.access);
+  if (opened.kind == io::ArchiveKind::kSaved) return io::load_saved(opened, options);
+  const io::Pt2Archive archive(std::move(opened), io::archive_options_of(options));
   const std::string model = io::choose_model(archive, options.model);
   const io::schema::ExportedProgram program = io::read_program(archive, model);
   io::WeightReader reader(archive);
@@ -251,7 +255,7 @@ ProgramSummary summarize(const Pt2Archive& archive, const std::string& model) {
 }  // namespace
 
 ArchiveSummary inspect(const std::string& path, const LoadOptions& options) {
-  const Pt2Archive archive = open_archive(path, options);
+  const Pt2Archive archive = Pt2Archive::open(path, archive_options_of(options));
   ArchiveSummary summary;
   summary.path = path;
   summary.file_bytes = archive.file()->size();

@@ -41,8 +41,7 @@ void check_format(const MappedFile& file) {
        file.path(), what);
 }
 
-void check_kind(const ZipReader& zip) {
-  ArchiveKind kind = classify_zip(zip);
+void check_kind(const ZipReader& zip, ArchiveKind kind) {
   if (kind == ArchiveKind::kExport) return;
   ErrorCode code = ErrorCode::kForeignFormat;
   if (kind == ArchiveKind::kAotInductor) code = ErrorCode::kAotiPackage;
@@ -72,17 +71,35 @@ bool is_model_name(std::string_view name) {
 
 }  // namespace
 
-Pt2Archive Pt2Archive::open(const std::string& path, const ArchiveOptions& options) {
-  Pt2Archive archive;
-  archive.options_ = options;
-  archive.file_ = MappedFile::open(path, options.access);
-  check_format(*archive.file_);
-  archive.zip_ = std::make_shared<const ZipReader>(archive.file_->bytes(), path);
-  check_kind(*archive.zip_);
-  archive.find_root();
-  archive.check_versions();
-  archive.list_models();
-  return archive;
+OpenedArchive open_archive(const std::string& path, FileAccess access) {
+  OpenedArchive opened;
+  opened.file = MappedFile::open(path, access);
+  check_format(*opened.file);
+  opened.zip = std::make_shared<const ZipReader>(opened.file->bytes(), path);
+  opened.kind = classify_zip(*opened.zip);
+  return opened;
+}
+
+std::string read_text(const ZipReader& zip, const ZipEntry& entry, std::string_view name,
+                      std::uint64_t max_bytes) {
+  if (entry.size > max_bytes)
+    fail(ErrorCode::kTooLarge, zip.path(),
+         ": the record " + shown(name) + " has " + std::to_string(entry.size) + " bytes, at most " +
+             std::to_string(max_bytes) + " are read");
+  std::span<const std::byte> data = zip.data(entry);
+  std::string copy;
+  copy.reserve(data.size() + kTextPadding);
+  copy.assign(reinterpret_cast<const char*>(data.data()), data.size());
+  zip.check_crc(entry, std::as_bytes(std::span(copy)));
+  return copy;
+}
+
+Pt2Archive::Pt2Archive(OpenedArchive opened, const ArchiveOptions& options)
+    : file_(std::move(opened.file)), zip_(std::move(opened.zip)), options_(options) {
+  check_kind(*zip_, opened.kind);
+  find_root();
+  check_versions();
+  list_models();
 }
 
 void Pt2Archive::find_root() {
@@ -151,17 +168,7 @@ const ZipEntry& Pt2Archive::get(std::string_view name, std::string_view wanted_b
 }
 
 std::string Pt2Archive::text(std::string_view name) const {
-  const ZipEntry& entry = get(name);
-  if (entry.size > options_.max_json_bytes)
-    fail(ErrorCode::kTooLarge, path(),
-         ": the record " + shown(name) + " has " + std::to_string(entry.size) + " bytes, at most " +
-             std::to_string(options_.max_json_bytes) + " are read");
-  std::span<const std::byte> data = zip_->data(entry);
-  std::string copy;
-  copy.reserve(data.size() + kTextPadding);
-  copy.assign(reinterpret_cast<const char*>(data.data()), data.size());
-  zip_->check_crc(entry, std::as_bytes(std::span(copy)));
-  return copy;
+  return read_text(*zip_, get(name), name, options_.max_json_bytes);
 }
 
 std::span<const std::byte> Pt2Archive::weight(const ZipEntry& entry) const {

@@ -13,6 +13,8 @@
 
 namespace fx::io {
 
+enum class ArchiveKind;  // file_format.h
+
 /// How an archive is opened.
 struct ArchiveOptions {
   FileAccess access = FileAccess::kMap;
@@ -22,6 +24,23 @@ struct ArchiveOptions {
   std::uint64_t max_json_bytes = std::uint64_t{256} << 20;
 };
 
+/// A file that is a sound zip archive, of any kind.
+struct OpenedArchive {
+  std::shared_ptr<const MappedFile> file;
+  std::shared_ptr<const ZipReader> zip;
+  ArchiveKind kind{};
+};
+
+/// @throws ImportError kOpenFailed, kForeignFormat, kPickleFile, kCorruptArchive, kUnsafeArchive.
+///   O(records).
+OpenedArchive open_archive(const std::string& path, FileAccess access);
+
+/// The contents of a text record, its checksum compared, as a copy (the file may change under a
+/// mapping while the text is parsed), with room behind it for the JSON parser. `name` is for
+/// messages. @throws ImportError kChecksum, kTooLarge.
+std::string read_text(const ZipReader& zip, const ZipEntry& entry, std::string_view name,
+                      std::uint64_t max_bytes);
+
 /// A torch.export archive (.pt2): the records of one file, found by their names inside the root
 /// folder. Reads nothing but names and a few small records until asked. Copies share the file.
 class Pt2Archive {
@@ -29,7 +48,10 @@ class Pt2Archive {
   /// Opens and checks the archive: zip structure, kind of file, versions, byte order. Throws
   /// ImportError: kOpenFailed, kForeignFormat, kAotiPackage, kPickleFile, kCorruptArchive,
   /// kUnsafeArchive, kUnsupportedVersion, kMissingRecord, kChecksum. O(records).
-  static Pt2Archive open(const std::string& path, const ArchiveOptions& options = {});
+  static Pt2Archive open(const std::string& path, const ArchiveOptions& options = {}) {
+    return Pt2Archive(open_archive(path, options.access), options);
+  }
+  Pt2Archive(OpenedArchive opened, const ArchiveOptions& options);
 
   const std::string& path() const { return file_->path(); }
   const std::shared_ptr<const MappedFile>& file() const { return file_; }
@@ -54,7 +76,6 @@ class Pt2Archive {
   std::span<const std::byte> weight(const ZipEntry& entry) const;
 
  private:
-  Pt2Archive() = default;
   void find_root();
   void check_versions() const;
   void list_models();

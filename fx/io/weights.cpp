@@ -1,15 +1,14 @@
 #include "fx/io/weights.h"
 
 #include <ATen/ATen.h>
-#include <c10/core/CPUAllocator.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <utility>
 
 #include "fx/base/error.h"
+#include "fx/io/mapped_tensors.h"
 #include "fx/io/shown.h"
 
 namespace fx::io {
@@ -19,8 +18,6 @@ using schema::PayloadMeta;
 using schema::SymInt;
 using schema::TensorMeta;
 
-constexpr std::size_t kMaxDims = 64;
-
 [[noreturn]] void fail(ErrorCode code, const std::string& label, const std::string& what) {
   throw ImportError(code, label + ": " + what);
 }
@@ -28,69 +25,16 @@ constexpr std::size_t kMaxDims = 64;
 std::int64_t known(const SymInt& value, const std::string& label, const char* what) {
   if (!value.is_known())
     fail(ErrorCode::kBadWeight, label, std::string("a ") + what + " is symbolic");
-  if (value.value < 0)
-    fail(ErrorCode::kBadWeight, label,
-         std::string("a ") + what + " is negative (" + std::to_string(value.value) + ")");
   return value.value;
 }
 
-struct Geometry {
-  std::vector<std::int64_t> sizes, strides;
-  std::int64_t offset = 0;
-};
-
-/// Checks that every element lies in `elements`, without overflow on the way.
-Geometry check_geometry(const TensorMeta& meta, std::uint64_t elements, const std::string& label) {
-  Geometry geometry;
-  if (meta.sizes.size() != meta.strides.size())
-    fail(ErrorCode::kBadWeight, label,
-         std::to_string(meta.sizes.size()) + " sizes and " + std::to_string(meta.strides.size()) +
-             " strides");
-  if (meta.sizes.size() > kMaxDims)
-    fail(ErrorCode::kBadWeight, label, std::to_string(meta.sizes.size()) + " dimensions");
+TensorGeometry geometry_of(const TensorMeta& meta, const std::string& label) {
+  TensorGeometry geometry;
   geometry.offset = known(meta.storage_offset, label, "storage offset");
-  std::uint64_t count = 1, last = static_cast<std::uint64_t>(geometry.offset);
-  bool overflow = false;
-  for (std::size_t i = 0; i < meta.sizes.size(); ++i) {
-    auto size = static_cast<std::uint64_t>(known(meta.sizes[i], label, "size"));
-    auto stride = static_cast<std::uint64_t>(known(meta.strides[i], label, "stride"));
-    geometry.sizes.push_back(static_cast<std::int64_t>(size));
-    geometry.strides.push_back(static_cast<std::int64_t>(stride));
-    std::uint64_t extent = 0;
-    overflow = overflow ||
-               __builtin_mul_overflow(count, std::max<std::uint64_t>(size, 1), &count) ||
-               __builtin_mul_overflow(size == 0 ? 0 : size - 1, stride, &extent) ||
-               __builtin_add_overflow(last, extent, &last);
-  }
-  constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) / 16;
-  if (overflow || count > kMax || last > kMax)
-    fail(ErrorCode::kBadWeight, label, "sizes, strides and offset overflow");
-  const bool empty = std::ranges::find(geometry.sizes, 0) != geometry.sizes.end();
-  const std::uint64_t needed = empty ? 0 : last + 1;
-  if (needed > elements || (empty && static_cast<std::uint64_t>(geometry.offset) > elements))
-    fail(ErrorCode::kBadWeight, label,
-         "the tensor needs " + std::to_string(std::max(needed, last)) +
-             " elements of its record, which has " + std::to_string(elements));
+  for (const SymInt& size : meta.sizes) geometry.sizes.push_back(known(size, label, "size"));
+  for (const SymInt& stride : meta.strides)
+    geometry.strides.push_back(known(stride, label, "stride"));
   return geometry;
-}
-
-/// All of a record as a one-dimensional tensor.
-at::Tensor make_flat(const Pt2Archive& archive, std::span<const std::byte> bytes,
-                     at::ScalarType type) {
-  const std::size_t element = at::elementSize(type);
-  const auto count = static_cast<std::int64_t>(bytes.size() / element);
-  at::TensorOptions options = at::TensorOptions().dtype(type);
-  if (bytes.empty()) return at::empty({0}, options);
-  // Complex numbers are pairs: the part is what has to be aligned.
-  const std::size_t alignment = std::min<std::size_t>(element, 8);
-  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % alignment != 0) {
-    at::Tensor copy = at::empty({count}, options);
-    std::memcpy(copy.mutable_data_ptr(), bytes.data(), bytes.size());
-    return copy;
-  }
-  const std::shared_ptr<const MappedFile>& file = archive.file();
-  std::byte* data = file->mutable_data() + (bytes.data() - file->bytes().data());
-  return at::from_blob(data, {count}, [file](void*) {}, options);
 }
 
 }  // namespace
@@ -220,7 +164,7 @@ const WeightReader::Record& WeightReader::record(const std::string& record_name,
              std::to_string(element) + " bytes of a " + at::toString(type) + " element");
   if (type == at::kBool && std::ranges::any_of(bytes, [](std::byte b) { return b > std::byte{1}; }))
     fail(ErrorCode::kBadWeight, label, "it holds bools that are neither 0 nor 1");
-  record = {make_flat(archive_, bytes, type), type, weight_name};
+  record = {flat_tensor(archive_.file(), bytes, type), type, weight_name};
   return record;
 }
 
@@ -248,8 +192,8 @@ Weight WeightReader::read_weight(const std::string& name, const PayloadMeta& met
          std::string("requires_grad on a tensor of type ") + at::toString(type));
 
   const Record& record = this->record(folder + meta.path_name, type, name, label);
-  Geometry geometry =
-      check_geometry(tensor, static_cast<std::uint64_t>(record.flat.numel()), label);
+  const TensorGeometry geometry = geometry_of(tensor, label);
+  check_geometry(geometry, static_cast<std::uint64_t>(record.flat.numel()), label);
   // set_ and not as_strided: tensors with one storage, none of them a view of another.
   at::Tensor result = at::empty({0}, record.flat.options());
   result.set_(record.flat.storage(), geometry.offset, geometry.sizes, geometry.strides);

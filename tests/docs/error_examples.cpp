@@ -604,6 +604,19 @@ EXAMPLE(422) {
   // [end]
 }
 
+// FX423: `fx::save` met what a file cannot hold: a module of an own class, a tensor that is not
+// dense or not on the CPU.
+EXAMPLE(423) {
+  // [fx423]
+  fx::GraphModule module;
+  module.set_buffer("edges", torch::eye(2).to_sparse());
+  fx::save(module, "module.fxa");
+  // [end]
+}
+
+// FX424: A file of `fx::save` contradicts itself.
+// FX425: A file of `fx::save` is of a version that this library does not know.
+
 // --- passes --------------------------------------------------------------------------------------
 
 // FX501: There is no pass of that name.
