@@ -15,6 +15,7 @@
 #include "fx/io/import_export.h"
 #include "fx/io/npy.h"
 #include "fx/io/save_module.h"
+#include "fx/io/to_folder.h"
 #include "fx/passes/pass_manager.h"
 #include "fx/passes/replace_pattern.h"
 #include "fx/passes/shape_prop.h"
