@@ -94,7 +94,7 @@ inline constexpr const char* kMainProgram =
 #include <iostream>
 #include <sstream>
 
-#include "weights.h"
+#include "@WEIGHTS@"
 
 namespace {
 

@@ -151,7 +151,8 @@ void to_folder(const GraphModule& module, const std::string& folder, const std::
   io::write(path("weights.h"), io::filled(io::kWeightsHeader, name, {{"@TABLE@", weights.table}}));
   io::write(path(name + ".h"), "#pragma once\n\n" + code);
   io::write(path("main.cpp"),
-            io::filled(io::kMainProgram, name, {{"@INPUTS@", io::examples(module)}}));
+            io::filled(io::kMainProgram, name,
+                       {{"@WEIGHTS@", "weights.h"}, {"@INPUTS@", io::examples(module)}}));
   io::write(path("CMakeLists.txt"), io::filled(io::kCMakeLists, name));
   io::write(path("README.md"), io::filled(io::kReadme, name));
 }
