@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Python's torch.fx on the rows of fxcpp_bench: prints one JSON object {"torch": version, "rows": {name: {...}}}.
 
-  peer_torch_fx.py [--part build|edit|trace|run|rewrite|load] [--sizes 10000 100000] [--reps 5] [--pt2 FILE]
+  peer_torch_fx.py [--part build|edit|trace|run|rewrite|save|load] [--sizes 10000 100000] [--reps 5] [--pt2 FILE]
   peer_torch_fx.py --export FILE      writes a ResNet-50 as FILE and ends
   peer_torch_fx.py --memory N         only the bytes per node of a graph of N nodes
 
@@ -16,6 +16,7 @@ import copy
 import gc
 import io
 import json
+import pickle
 import statistics
 import sys
 import time
@@ -268,6 +269,21 @@ def export(path):
     torch.export.save(torch.export.export(net, (torch.randn(1, 3, 224, 224),)), path)
 
 
+def save_rows(reps):
+    """A module of 10,000 nodes, every other one a get_attr of a parameter; pickled in memory."""
+    root, graph = nn.Module(), fx.Graph()
+    total = graph.placeholder("x")
+    for i in range(5000):
+        root.register_parameter(f"p{i}", nn.Parameter(torch.ones(16)))
+        total = graph.call_function(torch.add, (total, graph.get_attr(f"p{i}")))
+    graph.output(total)
+    module = fx.GraphModule(root, graph)
+    sys.setrecursionlimit(100000)
+    data = pickle.dumps(module)
+    record("save_module", lambda: pickle.dumps(module), 10000, reps)
+    record("load_module", lambda: pickle.loads(data), 10000, reps)
+
+
 def load_rows(path, reps):
     torch.export.load(path)
     record("load_pt2", lambda: torch.export.load(path), 1, reps)
@@ -291,7 +307,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="*", default=[10000, 100000])
     parser.add_argument("--reps", type=int, default=5)
-    parser.add_argument("--part", choices=["build", "edit", "trace", "run", "rewrite", "load"])
+    parser.add_argument("--part", choices=["build", "edit", "trace", "run", "rewrite", "save", "load"])
     parser.add_argument("--pt2")
     parser.add_argument("--export")
     parser.add_argument("--memory", type=int)
@@ -311,7 +327,8 @@ def main():
             build_rows(n, reps)
         if wanted("edit"):
             edit_rows(n, reps)
-    for part, rows in (("trace", trace_rows), ("run", run_rows), ("rewrite", rewrite_rows)):
+    for part, rows in (("trace", trace_rows), ("run", run_rows), ("rewrite", rewrite_rows),
+                       ("save", save_rows)):
         if wanted(part):
             rows(options.reps)
     if wanted("load") and options.pt2:

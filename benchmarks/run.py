@@ -43,6 +43,7 @@ COMPARED = [
     ("symbolic_trace/resnet50", "symbolic_trace ResNet-50", "node"),
     ("symbolic_trace/encoder12", "symbolic_trace 12-layer encoder", "node"),
     ("replace_pattern/1000_matches", "replace_pattern, 1,000 matches in 10,000 nodes", "match"),
+    ("load_module", "load of 10,000 nodes, 5,000 parameters (Python: pickle.loads)", "node"),
 ]
 
 # Rows that are shown without a bar.
@@ -62,6 +63,7 @@ SHOWN = [
     ("deepcopy/resnet50", "deep copy of ResNet-50's graph", "node"),
     ("deepcopy/encoder12", "deep copy of the encoder's graph", "node"),
     ("replace_pattern/no_match", "replace_pattern, no match in 10,000 nodes", "node"),
+    ("save_module", "save of the same, flushed to the disk (Python: pickle.dumps, in memory)", "node"),
     ("run_modules/interpreter", "Interpreter, call of an Identity module", "call"),
     ("run_modules/module", "GraphModule, call of an Identity module", "call"),
 ]
@@ -82,6 +84,7 @@ PARTS = {
     "trace": "^(tracer|symbolic_trace|recompile|deepcopy)/[a-z]",
     "run": "^run_",
     "rewrite": "^replace_pattern",
+    "save": "^(save|load)_module",
     "load": "^load_pt2",
 }
 
