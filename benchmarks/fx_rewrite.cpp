@@ -8,8 +8,10 @@
 
 #include "benchmarks/bench.h"
 #include "fx/graph/graph_module.h"
+#include "fx/passes/partitioner.h"
 #include "fx/passes/pass_manager.h"
 #include "fx/passes/replace_pattern.h"
+#include "fx/passes/split_module.h"
 
 namespace fx::bench {
 namespace {
@@ -67,6 +69,53 @@ void pass(benchmark::State& state, const char* pipeline) {
   });
 }
 
+// A chain of relu and neg in turn, in so many parts.
+std::shared_ptr<GraphModule> chain(std::size_t nodes) {
+  auto graph = std::make_shared<Graph>();
+  Node* a = &graph->placeholder("x");
+  for (std::size_t i = 0; i < nodes; ++i)
+    a = &graph->call_function(i % 2 ? "torch.neg" : "torch.relu", {*a});
+  graph->output(*a);
+  return std::make_shared<GraphModule>(graph);
+}
+
+void split(benchmark::State& state) {
+  const auto parts = static_cast<std::size_t>(state.range(0));
+  const auto module = chain(kNodes);
+  measure(
+      state, kNodes, [] { return std::size_t{0}; },
+      [&](std::size_t& next) {
+        return split_module(*module,
+                            [&](const Node&) { return static_cast<int>(next++ * parts / kNodes); });
+      });
+}
+
+// Every twentieth node is not supported: the partitions that are left wait for each other.
+void propose(benchmark::State& state) {
+  const auto nodes = static_cast<std::size_t>(state.range(0));
+  const auto module = chain(nodes);
+  measure(
+      state, nodes, [] { return std::size_t{0}; },
+      [&](std::size_t& next) {
+        CapabilityBasedPartitioner partitioner(
+            *module, [&](const GraphModule&, const Node&) { return next++ % 20 != 10; });
+        return partitioner.propose_partitions().size();
+      });
+}
+
+BENCHMARK(split)
+    ->Name("split_module")
+    ->Arg(2)
+    ->Arg(100)
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK(propose)
+    ->Name("partitioner")
+    ->Arg(1000)
+    ->Arg(10000)
+    ->Arg(40000)
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
 BENCHMARK(replace_1000_matches)
     ->Name("replace_pattern/1000_matches")
     ->UseManualTime()

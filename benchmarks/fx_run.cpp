@@ -94,10 +94,18 @@ void run_chain(benchmark::State& state, Op op, bool inference_mode) {
   }
 }
 
-BENCHMARK_CAPTURE(run_chain, neg / no_grad, Op::kNeg, false)->MinTime(1);
-BENCHMARK_CAPTURE(run_chain, neg / inference_mode, Op::kNeg, true)->MinTime(1);
-BENCHMARK_CAPTURE(run_chain, add / no_grad, Op::kAdd, false)->MinTime(1);
-BENCHMARK_CAPTURE(run_chain, add / inference_mode, Op::kAdd, true)->MinTime(1);
+BENCHMARK_CAPTURE(run_chain, neg_no_grad, Op::kNeg, false)
+    ->Name("run_chain/neg/no_grad")
+    ->MinTime(1);
+BENCHMARK_CAPTURE(run_chain, neg_inference_mode, Op::kNeg, true)
+    ->Name("run_chain/neg/inference_mode")
+    ->MinTime(1);
+BENCHMARK_CAPTURE(run_chain, add_no_grad, Op::kAdd, false)
+    ->Name("run_chain/add/no_grad")
+    ->MinTime(1);
+BENCHMARK_CAPTURE(run_chain, add_inference_mode, Op::kAdd, true)
+    ->Name("run_chain/add/inference_mode")
+    ->MinTime(1);
 
 // 1,000 Identity modules, one after the other: the cost of calling a submodule.
 struct IdentitiesImpl : torch::nn::Module {

@@ -25,6 +25,9 @@ import torch
 import torch.nn.functional as F
 from torch import fx, nn
 from torch.fx import subgraph_rewriter
+from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
+from torch.fx.passes.operator_support import create_op_support
+from torch.fx.passes.split_module import split_module
 
 RESULTS = {}
 
@@ -258,6 +261,28 @@ def rewrite_rows(reps):
     assert len(replace(groups())) == 1000 and not replace_absent(groups())
     record("replace_pattern/1000_matches", replace, 1000, reps, groups)
     record("replace_pattern/no_match", replace_absent, 10000, reps, groups)
+
+    def chain(n):
+        """relu and neg in turn."""
+        graph = fx.Graph()
+        a = graph.placeholder("x")
+        for i in range(n):
+            a = graph.call_function(torch.neg if i % 2 else torch.relu, (a,))
+        graph.output(a)
+        return fx.GraphModule(nn.Module(), graph)
+
+    module = chain(10000)
+    place = {node: i for i, node in enumerate(module.graph.nodes)}
+    for parts in (2, 100):
+        record(f"split_module/{parts}",
+               lambda parts=parts: split_module(module, module, lambda node: place[node] * parts // 10002), 10000, reps)
+
+    # It keeps a set of all nodes behind each node: a larger graph does not fit.
+    small = chain(1000)
+    numbers = {node: i for i, node in enumerate(reversed(small.graph.nodes))}
+    support = create_op_support(lambda modules, node: numbers[node] % 20 != 10)
+    record("partitioner/1000",
+           lambda: CapabilityBasedPartitioner(small, support).propose_partitions(), 1000, reps)
 
 
 # --- files ----------------------------------------------------------------------------------------------------------

@@ -44,6 +44,9 @@ COMPARED = [
     ("symbolic_trace/encoder12", "symbolic_trace 12-layer encoder", "node"),
     ("replace_pattern/1000_matches", "replace_pattern, 1,000 matches in 10,000 nodes", "match"),
     ("load_module", "load of 10,000 nodes, 5,000 parameters (Python: pickle.loads)", "node"),
+    ("split_module/2", "split_module, 10,000 nodes in 2 parts", "node"),
+    ("split_module/100", "split_module, 10,000 nodes in 100 parts", "node"),
+    ("partitioner/1000", "propose_partitions, 1,000 nodes", "node"),
 ]
 
 # Rows that are shown without a bar.
@@ -64,6 +67,11 @@ SHOWN = [
     ("deepcopy/encoder12", "deep copy of the encoder's graph", "node"),
     ("replace_pattern/no_match", "replace_pattern, no match in 10,000 nodes", "node"),
     ("save_module", "save of the same, flushed to the disk (Python: pickle.dumps, in memory)", "node"),
+    ("partitioner/10000", "propose_partitions, 10,000 nodes", "node"),
+    ("partitioner/40000", "propose_partitions, 40,000 nodes", "node"),
+    ("pass/cse", "pass manager with cse, 10,000 nodes", "node"),
+    ("pass/dce", "pass manager with dce, 10,000 nodes", "node"),
+    ("pass/constant_fold", "pass manager with constant_fold, 10,000 nodes", "node"),
     ("run_modules/interpreter", "Interpreter, call of an Identity module", "call"),
     ("run_modules/module", "GraphModule, call of an Identity module", "call"),
 ]
@@ -83,7 +91,7 @@ PARTS = {
             "transform)/[0-9]",
     "trace": "^(tracer|symbolic_trace|recompile|deepcopy)/[a-z]",
     "run": "^run_",
-    "rewrite": "^replace_pattern",
+    "rewrite": "^(replace_pattern|split_module|partitioner|pass)/",
     "save": "^(save|load)_module",
     "load": "^load_pt2",
 }
