@@ -255,7 +255,9 @@ ProgramSummary summarize(const Pt2Archive& archive, const std::string& model) {
 }  // namespace
 
 ArchiveSummary inspect(const std::string& path, const LoadOptions& options) {
-  const Pt2Archive archive = Pt2Archive::open(path, archive_options_of(options));
+  OpenedArchive opened = open_archive(path, options.access);
+  if (opened.kind == ArchiveKind::kSaved) return inspect_saved(opened, options);
+  const Pt2Archive archive(std::move(opened), archive_options_of(options));
   ArchiveSummary summary;
   summary.path = path;
   summary.file_bytes = archive.file()->size();

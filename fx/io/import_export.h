@@ -28,7 +28,8 @@ struct LoadOptions {
   std::vector<std::string> allow_operators;
 };
 
-/// Loads a program that Python saved with torch.export.save (torch 2.9 to 2.15).
+/// Loads a program that Python saved with torch.export.save (torch 2.9 to 2.15), or the module that
+/// fx::save wrote (io/save_module.h), which comes back as it was. What follows is of the former.
 ///
 /// Nothing of the file is executed or unpickled, and no other file is touched. The program is
 /// checked whole before anything of it can run: structure, names, arguments against the operators'
@@ -79,12 +80,14 @@ struct ProgramSummary {
   std::vector<std::string> warnings;
 };
 
-/// What a .pt2 file holds. Reads its JSON, but no weights, and builds no graph.
+/// What a .pt2 file holds: reads its JSON, but no weights, and builds no graph. Of a file that
+/// fx::save wrote, what the module in it is; its name is that of its class.
 struct ArchiveSummary {
   std::string path;
   std::uint64_t file_bytes = 0;
   std::size_t num_records = 0;
   bool has_aoti_code = false;
+  bool is_saved = false;  ///< fx::save wrote it
   std::vector<ProgramSummary> programs;
 };
 

@@ -62,6 +62,10 @@ class Loader {
     auto root =
         modules_.empty() ? nullptr : std::dynamic_pointer_cast<GraphModule>(modules_.back().module);
     if (!root) object.at("modules").fail("the last module has to be a graph");
+    if (!options_.model.empty() && options_.model != root->class_name())
+      throw ImportError(ErrorCode::kMissingRecord, shown(archive_.zip->path()) +
+                                                       " has no program " + shown(options_.model) +
+                                                       "; it has " + shown(root->class_name()));
     return root;
   }
 

@@ -51,6 +51,8 @@ struct OpenedArchive;
 
 /// What fx::load does with a file of ArchiveKind::kSaved.
 std::shared_ptr<GraphModule> load_saved(const OpenedArchive& archive, const LoadOptions& options);
+/// What io::inspect does with it: loads the module.
+ArchiveSummary inspect_saved(const OpenedArchive& archive, const LoadOptions& options);
 
 /// The entry of an own class; null functions if there is none.
 struct RegisteredClass {

@@ -69,6 +69,25 @@ TEST(Opt, TheGraphIsWrittenInTheFormatOfTheName) {
             run_tool({"graph", digits(), "--after", "fuse_conv_bn,dce", "--format", "fx"}).out);
 }
 
+TEST(Opt, TheModelIsWrittenWithItsWeightsAndReadByEveryVerb) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("m.fxa"), x = "x=@" + source("models/digits_test_x.npy");
+  const ToolResult result =
+      run_tool({"opt", digits(), "--passes", "fuse_conv_bn,dce", "-o", path, "-i", x});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("the model with its weights"));
+  EXPECT_EQ(folder.names(), std::vector<std::string>{"m.fxa"});
+  EXPECT_EQ(run_tool({"graph", path, "--format", "fx"}).out,
+            run_tool({"graph", digits(), "--after", "fuse_conv_bn,dce", "--format", "fx"}).out);
+  EXPECT_EQ(
+      run_tool({"check", path, "-i", x, "--against", source("models/digits_logits.npy")}).status,
+      0);
+  const Json info = run_tool({"info", path, "--format", "json"}).json();
+  EXPECT_EQ(info["format"], "fxa");
+  EXPECT_EQ(info["inputs"][0]["type"], "f32[s77, 1, 8, 8]");
+  EXPECT_EQ(run_tool({"info", path}).status, 0);
+}
+
 TEST(Opt, StructuredModelsTakeShapePropagation) {
   for (const char* name : {"dict_io", "keyword_inputs", "namedtuple_io"}) {
     const ToolResult result = run_tool({"opt", zoo(name), "--passes", "shape_prop,dce"});

@@ -80,7 +80,9 @@ std::string Model::signature() const {
 }
 
 void add_load_options(Command& command, std::string& file, LoadFlags& flags) {
-  command.app().add_option("FILE", file, "a .pt2 that torch.export.save wrote")->required();
+  command.app()
+      .add_option("FILE", file, "a .pt2 that torch.export.save wrote, or a .fxa of fxcpp opt")
+      ->required();
   command.app()
       .add_option("--model", flags.model_name, "which program of a file that holds several")
       ->type_name("NAME")

@@ -100,14 +100,17 @@ class Info {
     Json& json = report_.json();
     json["file"] = archive_.path;
     json["file_bytes"] = archive_.file_bytes;
-    json["format"] = is_text_graph(archive_.path) ? "fx" : "torch.export";
+    json["format"] = is_text_graph(archive_.path) ? "fx"
+                     : archive_.is_saved          ? "fxa"
+                                                  : "torch.export";
     json["program"] = program_.name;
     json["torch_version"] = program_.torch_version;
     json["export_schema"] = program_.schema_version;
     report_.heading(archive_.path);
-    report_.line(
-        {{"exported program of torch " + program_.torch_version + ", " +
-          human_bytes(archive_.file_bytes) + ", " + counted(archive_.num_records, "record")}});
+    report_.line({{(archive_.is_saved ? "saved module " + program_.name
+                                      : "exported program of torch " + program_.torch_version) +
+                   ", " + human_bytes(archive_.file_bytes) + ", " +
+                   counted(archive_.num_records, "record")}});
     if (archive_.has_aoti_code)
       report_.line({{"also holds compiled AOTInductor code, which is not used", Style::kWarn}});
   }

@@ -5,6 +5,7 @@
 #include "fx/analysis/statistics.h"
 #include "fx/base/error.h"
 #include "fx/io/atomic_file.h"
+#include "fx/io/save_module.h"
 #include "tools/fxcpp/backend.h"
 #include "tools/fxcpp/compare.h"
 #include "tools/fxcpp/graph_text.h"
@@ -132,6 +133,7 @@ int run_opt(Args args) {
       "stay the same (exit status 1 if not).",
       {{"fxcpp opt model.pt2 --passes dce,cse,constant_fold", "before and after"},
        {"fxcpp opt model.pt2 --passes fuse_conv_bn --print-changed", "the lines that changed"},
+       {"fxcpp opt model.pt2 --passes cse -o model.fxa", "keep the model"},
        {"fxcpp opt model.pt2 --passes cse -o model.fx", "keep the graph as text"},
        {"fxcpp passes", "which passes there are"}});
   std::string file, pipeline, output;
@@ -148,7 +150,7 @@ int run_opt(Args args) {
                          "show the lines that each pass removed and added");
   command.app()
       .add_option("-o,--output", output,
-                  "write the graph, without its weights: " + graph_extensions())
+                  "write the model (.fxa), or its graph without the weights: " + graph_extensions())
       ->type_name("PATH");
   command.app().add_flag("--no-verify", no_verify, "do not run the model to compare outputs");
   add_input_options(command, input_flags);
@@ -159,7 +161,8 @@ int run_opt(Args args) {
       .add_option("--atol", tolerance.atol, "of the verification (default: 1e-5 for f32)")
       ->type_name("X");
   if (!command.parse(args)) return 0;
-  const std::string format = output.empty() ? "" : graph_format_of_file(output);
+  const bool saves_module = output.ends_with(".fxa");
+  const std::string format = output.empty() || saves_module ? "" : graph_format_of_file(output);
   const bool needs_inputs = wants_inputs(pipeline) || !no_verify;
 
   Model model = load_model(file, load_flags);
@@ -200,7 +203,11 @@ int run_opt(Args args) {
   if (!no_verify)
     pass = verify(report, *original, *model.module->deep_copy(), model, inputs, tolerance,
                   input_flags.seed, command.talk());
-  if (!output.empty() && pass) {
+  if (saves_module && pass) {
+    save(*model.module, output);
+    command.talk().note("wrote " + output + " (the model with its weights)");
+    report.json()["output"] = output;
+  } else if (!output.empty() && pass) {
     io::AtomicFile out(output);
     out.write(graph_as(format, model));
     out.commit();
