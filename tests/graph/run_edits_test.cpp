@@ -319,6 +319,24 @@ TEST(RunGraph, S3_20_a_branch_between_two_submodules) {
   EXPECT_EQ(names(inside), (Names{"x", "mul", "output"}));
 }
 
+TEST(RunGraph, S4_39_a_move_to_a_device_is_a_node_like_any_other) {
+  Affine g;
+  {
+    auto at = g.graph->inserting_after(g.x);
+    Node& moved = g.graph->call_method("to", {g.x, c10::Device(c10::kCPU)});
+    g.x.replace_all_uses_with(moved, [&](Node& user) { return &user != &moved; });
+  }
+  g.graph->lint({.strict = true});
+  EXPECT_THAT(g.graph->str(),
+              ::testing::HasSubstr("%to : [num_users=1] = call_method[target=to](args = (%x, cpu), "
+                                   "kwargs = {})\n"));
+  EXPECT_TENSOR(run(g.module, {vec({1, 2})}), vec({4, 6}));
+  g.graph->find_node("to")->update_arg(1, c10::Device(c10::kMeta));
+  g.module.recompile();
+  for (const Value& result : {g.module(vec({1, 2})), Interpreter(g.module).run({vec({1, 2})})})
+    EXPECT_TRUE(result.toTensor().is_meta()) << "what follows runs where the move went";
+}
+
 TEST(RunGraph, W_20_broken_order_fails_when_it_runs) {
   Affine g;
   g.out.append(g.add);

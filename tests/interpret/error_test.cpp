@@ -275,7 +275,7 @@ TEST(NodeError, an_edit_after_compilation_is_mentioned) {
                   "The graph was edited since it was compiled");
 }
 
-TEST(DeviceCheck, S4_38_mixed_devices_are_reported_before_the_kernel_runs) {
+TEST(DeviceCheck, S4_38_S4_41_mixed_devices_are_reported_before_the_kernel_runs) {
   auto graph = std::make_shared<Graph>();
   Node& x = graph->placeholder("x");
   Node& y = graph->placeholder("y");
@@ -288,7 +288,7 @@ TEST(DeviceCheck, S4_38_mixed_devices_are_reported_before_the_kernel_runs) {
     gm.recompile();
     const RunError error = error_of(gm, {cpu, meta});
     EXPECT_EQ(error.code(), ErrorCode::kDeviceMismatch) << target;
-    // S4_41: each argument with its device.
+    // Each argument with its device.
     EXPECT_TRUE(error.text().starts_with(
         "Expected all tensors to be on the same device, but found at least two devices, cpu and "
         "meta! (argument 1 on cpu, argument 2 on meta)"))
