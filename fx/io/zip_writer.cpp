@@ -19,6 +19,7 @@ constexpr std::uint16_t kZip64Extra = 0x0001;
 constexpr std::uint16_t kPaddingExtra = 0x4246;  // as torch's writer marks it
 constexpr std::uint64_t kLocalSize = 30;
 constexpr std::uint64_t kExtraHeader = 4;
+constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
 
 static_assert(std::endian::native == std::endian::little);
 
@@ -45,9 +46,18 @@ class Block {
 
 }  // namespace
 
-void ZipWriter::write(std::string_view bytes) {
-  file_.write(bytes);
+void ZipWriter::write(std::span<const std::byte> bytes) {
   position_ += bytes.size();
+  if (buffer_.size() + bytes.size() > kBufferBytes) flush();
+  if (bytes.size() > kBufferBytes)
+    file_.write(bytes);
+  else
+    buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+}
+
+void ZipWriter::flush() {
+  file_.write(buffer_);
+  buffer_.clear();
 }
 
 void ZipWriter::add(const std::string& name, std::span<const std::byte> contents) {
@@ -65,8 +75,7 @@ void ZipWriter::add(const std::string& name, std::span<const std::byte> contents
   header.u32(0x04034b50).u16(kVersionZip64).u16(kFlagUtf8).u16(0).u16(0).u16(kFirstDay);
   header.u32(entry.crc).u32(size).u32(size).u16(name.size()).u16(extra.bytes().size());
   write(header.text(name).text(extra.bytes()).bytes());
-  file_.write(contents);
-  position_ += contents.size();
+  write(contents);
   entries_.push_back(entry);
 }
 
@@ -98,6 +107,7 @@ void ZipWriter::finish() {
   end.u32(0x06054b50).u16(0).u16(0).u16(small(count, 0xFFFF)).u16(small(count, 0xFFFF));
   end.u32(small(size, 0xFFFFFFFF)).u32(small(start, 0xFFFFFFFF)).u16(0);
   write(end.bytes());
+  flush();
 }
 
 }  // namespace fx::io

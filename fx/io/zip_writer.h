@@ -39,11 +39,14 @@ class ZipWriter {
     std::uint32_t crc;
   };
 
-  void write(std::string_view bytes);
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view bytes) { write(std::as_bytes(std::span(bytes))); }
+  void flush();
 
   AtomicFile& file_;
   std::uint64_t zip64_from_;
   std::uint64_t position_ = 0;
+  std::vector<std::byte> buffer_;  // small records are many: not a call of the system for each
   std::vector<Entry> entries_;
 };
 
