@@ -49,7 +49,7 @@ TEST(Lint, S3_45_F20_small_graphs) {
   constant.lint({.strict = true});
 }
 
-TEST(Lint, G_047_opcode) {
+TEST(Lint, G_047_S3_75_S4_105_opcode) {
   Fixture g;
   GraphTestAccess::set_opcode(g.relu, 9);
   EXPECT_FX_ERROR(g.graph.lint(), LintError, kLintBadOpcode, "Node relu had unknown opcode 9");
@@ -64,7 +64,7 @@ TEST(Lint, G_048_ownership) {
   GraphTestAccess::set_graph(g.relu, g.graph);
 }
 
-TEST(Lint, G_050_foreign_argument) {
+TEST(Lint, G_050_S3_75_S4_105_foreign_argument) {
   Fixture g;
   Graph other;
   Node& z = other.placeholder("z");
@@ -75,7 +75,7 @@ TEST(Lint, G_050_foreign_argument) {
   g.relu.update_arg(0, g.x);
 }
 
-TEST(Lint, G_051_W_20_order) {
+TEST(Lint, G_051_S3_75_S4_105_W_20_order) {
   Fixture g;
   g.out.append(g.add);
   EXPECT_FX_ERROR(g.graph.lint(), LintError, kLintOrder,
@@ -99,7 +99,7 @@ TEST(Lint, erased_argument) {
   EXPECT_FX_ERROR(g.graph.lint(), LintError, kLintErasedArg, "Argument 'neg' of Node 'output'");
 }
 
-TEST(Lint, G_052_duplicate_names) {
+TEST(Lint, G_052_S3_75_S4_105_duplicate_names) {
   Fixture g;
   GraphTestAccess::steal_name(g.relu, g.add);
   EXPECT_FX_ERROR(g.graph.lint(), LintError, kLintDuplicateName, "Node redefined name add!");
@@ -120,7 +120,7 @@ TEST(Lint, G_053_target_kind) {
                   "Node 'neg' of type call_method has the target 'torch.neg', a function");
 }
 
-TEST(Lint, G_054_F10_missing_attributes) {
+TEST(Lint, G_054_S3_75_S4_105_F10_missing_attributes) {
   Owner owner;
   Fixture g;
   Node& w = g.graph.get_attr("v.w");
