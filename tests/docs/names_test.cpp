@@ -11,6 +11,9 @@
 #include <fx/passes/remove_noops.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
+#include <unistd.h>
+
+#include <filesystem>
 
 #include "tests/docs/page.h"
 
@@ -92,6 +95,12 @@ TEST(NamesPage, graph_module_interpreter_passes) {
   EXPECT_NE(gm->find_submodule("layer"), nullptr);
   EXPECT_TRUE(gm->deep_copy()->graph().same_structure(gm->graph()));
   EXPECT_FALSE(gm->python_code().empty());
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("fxcpp-names-" + std::to_string(::getpid()));
+  fx::to_folder(*gm, folder.string(), "Net");
+  fx::save(*gm, (folder / "net.fxa").string());
+  EXPECT_TRUE(fx::load((folder / "net.fxa").string())->graph().same_structure(gm->graph()));
+  std::filesystem::remove_all(folder);
   EXPECT_FALSE(gm->code().empty());
   fx::Interpreter interpreter(*gm, false);
   fx::Node& x = *gm->graph().find_node("x");
