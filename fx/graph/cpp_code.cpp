@@ -115,7 +115,10 @@ class FunctionWriter {
                     name_ + "(const Weights& weights";
     if (!uses_weights_) file_.source.replace(file_.source.size() - 7, 7, "/*weights*/");
     for (const std::string& input : inputs_) file_.source += ", " + input;
-    file_.source += ") {\n" + body_ + "}\n";
+    file_.source += ") {\n";
+    for (const std::string& line : graph_.transformed_body(std::move(body_), CodeLanguage::kCpp))
+      file_.source += "  " + line + "\n";
+    file_.source += "}\n";
     return result_;
   }
 
@@ -259,7 +262,7 @@ class FunctionWriter {
         if (auto found = values_.find(input);
             found != values_.end() && found->second.type == Type::kTensor)
           text += "  " + found->second.text + ".reset();";
-    body_ += "  " + text + "\n";
+    body_.push_back(std::move(text));
   }
 
   void emit_output(const Node& node) {
@@ -269,12 +272,12 @@ class FunctionWriter {
     }
     result_ = expr(node.args()[0]);
     if (result_.type == Type::kTensor || result_.type == Type::kTensorList) {
-      body_ += "  return " + result_.text + ";\n";
+      body_.push_back("return " + result_.text + ";");
       return;
     }
     file_.helpers.values = true;
     result_.type = Type::kMixed;
-    body_ += "  return " + cpp::ivalue(node.args()[0], nodes()) + ";\n";
+    body_.push_back("return " + cpp::ivalue(node.args()[0], nodes()) + ";");
   }
 
   // --- attributes and modules
@@ -629,7 +632,7 @@ class FunctionWriter {
   std::unordered_map<const Node*, Expr> values_;
   std::set<std::string> locals_;
   std::vector<std::string> inputs_;
-  std::string body_;
+  std::vector<std::string> body_;  // lines
   Expr result_;
   bool uses_weights_ = false;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "fx/base/error.h"
 #include "fx/base/text.h"
@@ -223,6 +224,24 @@ InsertPointGuard::~InsertPointGuard() {
   graph_->insert_after_ = previous_after_;
 }
 
+CodeTransformerGuard::CodeTransformerGuard(CodeTransformerGuard&& other) noexcept
+    : graph_(std::exchange(other.graph_, nullptr)), previous_(std::move(other.previous_)) {}
+
+CodeTransformerGuard::~CodeTransformerGuard() {
+  if (graph_) graph_->code_transformer_ = std::move(previous_);
+}
+
+CodeTransformerGuard Graph::on_generate_code(
+    const std::function<CodeTransformer(CodeTransformer current)>& make_transformer) {
+  CodeTransformer made = make_transformer(code_transformer_);
+  return {*this, std::exchange(code_transformer_, std::move(made))};
+}
+
+std::vector<std::string> Graph::transformed_body(std::vector<std::string> lines,
+                                                 CodeLanguage language) const {
+  return code_transformer_ ? code_transformer_(std::move(lines), language) : lines;
+}
+
 InsertPointGuard Graph::set_insert_point(Node* node, bool after) {
   InsertPointGuard guard(*this, insert_point_, insert_after_);
   insert_point_ = node;
@@ -327,6 +346,7 @@ void Graph::append_copy(const Node& node, const std::vector<Node*>& copies) {
 
 std::shared_ptr<Graph> Graph::clone(ValueMap* map) const {
   auto copy = std::make_shared<Graph>();
+  copy->code_transformer_ = code_transformer_;
   if (map && !map->empty()) {
     // Values that the caller has given win over copies.
     auto mapped = [&](Node& input) -> Argument {

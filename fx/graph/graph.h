@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "fx/graph/node.h"
@@ -142,6 +143,32 @@ class [[nodiscard]] InsertPointGuard {
   bool previous_after_;
 };
 
+/// The languages that a graph can be written in.
+enum class CodeLanguage : std::uint8_t { kCpp, kPython };
+
+/// Rewrites the lines of a generated function body: one statement each, without indentation.
+using CodeTransformer =
+    std::function<std::vector<std::string>(std::vector<std::string> body, CodeLanguage language)>;
+
+/// Restores the code transformer of a graph when it goes out of scope, unless keep() was called.
+class [[nodiscard]] CodeTransformerGuard {
+ public:
+  CodeTransformerGuard(CodeTransformerGuard&& other) noexcept;
+  CodeTransformerGuard& operator=(CodeTransformerGuard&&) = delete;
+  ~CodeTransformerGuard();
+
+  /// Leaves the new transformer in place for good.
+  void keep() noexcept { graph_ = nullptr; }
+
+ private:
+  friend class Graph;
+  CodeTransformerGuard(Graph& graph, CodeTransformer previous)
+      : graph_(&graph), previous_(std::move(previous)) {}
+
+  Graph* graph_;
+  CodeTransformer previous_;
+};
+
 /// From nodes of a source graph to arguments in the destination.
 using ValueMap = std::unordered_map<const Node*, Argument>;
 
@@ -260,6 +287,16 @@ class Graph {
   void print_tabular() const;
   void print_tabular(std::ostream& out) const;
 
+  /// Has `make_transformer(current)` rewrite the body of every function that is generated from this
+  /// graph, in C++ and in Python, until the guard dies; `current` is the transformer so far, empty
+  /// if none, for the new one to call. Copies of the graph keep it. GraphModules run the graph, not
+  /// its code, so that this changes what is printed and written to files only.
+  CodeTransformerGuard on_generate_code(
+      const std::function<CodeTransformer(CodeTransformer current)>& make_transformer);
+  /// The lines as the code transformer wants them.
+  std::vector<std::string> transformed_body(std::vector<std::string> lines,
+                                            CodeLanguage language) const;
+
   /// Structural equality: same nodes in the same order with equal opcode, target, arguments and
   /// type, nodes compared by position. Names and meta do not count. O(nodes + arguments).
   bool same_structure(const Graph& other) const;
@@ -273,6 +310,7 @@ class Graph {
  private:
   friend class Node;
   friend class InsertPointGuard;
+  friend class CodeTransformerGuard;
   friend class GraphSnapshot;
   friend class GraphTestAccess;
 
@@ -291,6 +329,7 @@ class Graph {
   Node* insert_point_ = nullptr;
   bool insert_after_ = false;
   GraphOwner* owner_ = nullptr;
+  CodeTransformer code_transformer_;
   std::unique_ptr<Namespace> names_;
   std::vector<std::unique_ptr<Slab>> slabs_;
   std::size_t slab_used_ = 0;

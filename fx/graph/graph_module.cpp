@@ -494,6 +494,35 @@ std::shared_ptr<GraphModule> GraphModule::copy_with(detail::ModuleCopies& copies
   return copy;
 }
 
+void GraphModule::to(torch::Device device, torch::Dtype dtype, bool non_blocking) {
+  torch::nn::Module::to(device, dtype, non_blocking);
+  move_constants(device, dtype, non_blocking);
+}
+
+void GraphModule::to(torch::Dtype dtype, bool non_blocking) {
+  torch::nn::Module::to(dtype, non_blocking);
+  move_constants(std::nullopt, dtype, non_blocking);
+}
+
+void GraphModule::to(torch::Device device, bool non_blocking) {
+  torch::nn::Module::to(device, non_blocking);
+  move_constants(device, std::nullopt, non_blocking);
+}
+
+void GraphModule::move_constants(std::optional<torch::Device> device,
+                                 std::optional<torch::Dtype> dtype, bool non_blocking) {
+  std::map<const c10::TensorImpl*, at::Tensor> moved;  // one constant under two paths stays one
+  for (auto& [path, tensor] : constants_) {
+    at::Tensor& to = moved[tensor.unsafeGetTensorImpl()];
+    if (!to.defined()) {
+      const bool is_cast = dtype && (tensor.is_floating_point() || tensor.is_complex());
+      to = tensor.to(device.value_or(tensor.device()), is_cast ? *dtype : tensor.scalar_type(),
+                     non_blocking);
+    }
+    tensor = to;
+  }
+}
+
 void GraphModule::set_specs(std::optional<TreeSpec> in_spec, std::optional<TreeSpec> out_spec) {
   in_spec_ = std::move(in_spec);
   out_spec_ = std::move(out_spec);

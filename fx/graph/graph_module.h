@@ -103,6 +103,12 @@ class GraphModule : public torch::nn::Module, public GraphOwner {
   std::shared_ptr<torch::nn::Module> clone(
       const std::optional<torch::Device>& device = std::nullopt) const override;
 
+  /// torch::nn::Module's to(), which also moves the constants; of these the dtype changes only
+  /// where it is a floating one. Constants are replaced, not written to: others may hold them.
+  void to(torch::Device device, torch::Dtype dtype, bool non_blocking = false) override;
+  void to(torch::Dtype dtype, bool non_blocking = false) override;
+  void to(torch::Device device, bool non_blocking = false) override;
+
   // --- attributes by dotted path
   // ------------------------------------------------------------------
   /// Adds or replaces; makes intermediate modules. @throws GraphError kBadName
@@ -134,6 +140,10 @@ class GraphModule : public torch::nn::Module, public GraphOwner {
   /// A fresh attribute path "prefixN" that is not taken.
   std::string fresh_attribute(std::string_view prefix) const;
 
+  /// Tensors by path that are no part of the state.
+  const std::map<std::string, at::Tensor, std::less<>>& constants() const noexcept {
+    return constants_;
+  }
   /// The tensor at a path, or an undefined one.
   at::Tensor find_tensor(std::string_view path) const;
   /// @throws RunError kMissingAttr: "Node referenced nonexistent target a.b", up to the failing
@@ -186,6 +196,8 @@ class GraphModule : public torch::nn::Module, public GraphOwner {
   void adopt_graph(std::shared_ptr<Graph> graph);
   class StateSharer;
   void share_state(const torch::nn::Module& root, const Graph& graph);
+  void move_constants(std::optional<torch::Device> device, std::optional<torch::Dtype> dtype,
+                      bool non_blocking);
   torch::nn::Module& make_parents(std::string_view path, std::string* leaf);
 
   std::shared_ptr<Graph> graph_;

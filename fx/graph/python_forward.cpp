@@ -61,13 +61,16 @@ class Forward {
       emit_node(node);
       if (&node == output_) break;
     }
-    if (body_.empty()) body_ = indent_ + "    pass\n";
+    std::string body;
+    for (const std::string& line : graph_.transformed_body(std::move(body_), CodeLanguage::kPython))
+      body += indent_ + "    " + line + "\n";
+    if (body.empty()) body = indent_ + "    pass\n";
     std::string out = indent_ + "def forward(self";
     for (const std::string& parameter : parameters_) out += ", " + parameter;
     out += ")";
     if (output_ && options_.types && !output_->type().empty())
       out += " -> " + type_source(output_->type());
-    return out + ":\n" + body_;
+    return out + ":\n" + body;
   }
 
  private:
@@ -260,7 +263,7 @@ class Forward {
   }
 
   // --- statements ------------------------------------------------------------------------------
-  void line(const std::string& text) { body_ += indent_ + "    " + text + "\n"; }
+  void line(std::string text) { body_.push_back(std::move(text)); }
 
   // torch.fx's rule: a value dies with the statement that reads it last, inputs of outputs never.
   void find_last_uses() {
@@ -391,7 +394,7 @@ class Forward {
   NodeNames parameter_of_;
   NodeNames names_;
   std::unordered_map<const Node*, std::vector<const Node*>> last_uses_;
-  std::string body_;
+  std::vector<std::string> body_;  // lines
 };
 
 }  // namespace

@@ -21,17 +21,6 @@ namespace fx {
 namespace io {
 namespace {
 
-using ConstantMap = std::map<std::string, at::Tensor, std::less<>>;
-
-// GraphModule does not list its constants, so this reads the table, as module_access.h does with
-// those of torch::nn::Module.
-template <auto kMember>
-struct ConstantsOf {
-  friend const ConstantMap& private_constants(const GraphModule& module) { return module.*kMember; }
-};
-const ConstantMap& private_constants(const GraphModule& module);
-template struct ConstantsOf<&GraphModule::constants_>;
-
 [[noreturn]] void refuse(const std::string& what) {
   throw ImportError(ErrorCode::kNotSavable, "cannot save " + what);
 }
@@ -204,7 +193,7 @@ class Contents {
     graphs_.push_back(to_text(module.graph(), {.meta = options_.node_meta}));
     json.key("name");
     write_text(json, module.class_name(), "the class name of " + path_text(path));
-    const ConstantMap& constants = private_constants(module);
+    const auto& constants = module.constants();
     if (!constants.empty()) {
       json.key("constants").begin_array();
       for (const auto& [name, tensor] : constants) {

@@ -17,7 +17,7 @@ Json find_check(const Json& json, const std::string& subject) {
   return nullptr;
 }
 
-TEST(Doctor, LooksAtVersionsMachineAndLibraries) {
+TEST(Doctor, S0_20_LooksAtVersionsMachineAndLibraries) {
   const ToolResult result = run_tool({"doctor", "--format", "json"});
   EXPECT_EQ(result.status, 0);
   const Json json = result.json();

@@ -2,11 +2,13 @@
 // cpp_run_test.cpp.
 #include "fx/graph/cpp_code.h"
 
+#include <gmock/gmock.h>
 #include <torch/torch.h>
 
 #include <limits>
 
 #include "fx/graph/graph_module.h"
+#include "fx/graph/python_code.h"
 #include "tests/graph/graphs.h"
 #include "tests/graph/random_graph.h"
 
@@ -212,6 +214,40 @@ TEST(CppCode, broken_and_odd_graphs_do_not_crash) {
     } catch (const GraphError&) {
     }
   }
+}
+
+// A hook into code generation: lines in, lines out; scopes restore, transformers chain.
+TEST(CodeGeneration, S3_78_S4_108_G_046_on_generate_code) {
+  Graph graph;
+  Node& x = graph.placeholder("x");
+  graph.output(graph.call_function("aten::relu", {x}));
+  const std::string cpp = cpp_code(graph), python = python_code(graph);
+  auto prepend = [](std::string text) {
+    return [text](CodeTransformer current) -> CodeTransformer {
+      return [text, current](std::vector<std::string> body, CodeLanguage language) {
+        if (current) body = current(std::move(body), language);
+        body.insert(body.begin(), (language == CodeLanguage::kCpp ? "// " : "# ") + text);
+        return body;
+      };
+    };
+  };
+  {
+    const auto outer = graph.on_generate_code(prepend("one"));
+    EXPECT_THAT(cpp_code(graph), testing::HasSubstr("{\n  // one\n  at::Tensor relu"));
+    EXPECT_THAT(python_code(graph), testing::HasSubstr(":\n        # one\n        relu = "));
+    {
+      const auto inner = graph.on_generate_code(prepend("two"));
+      EXPECT_THAT(cpp_code(graph), testing::HasSubstr("  // two\n  // one\n"));
+      EXPECT_THAT(cpp_code(*graph.clone()), testing::HasSubstr("  // two\n  // one\n"));
+    }
+    EXPECT_THAT(cpp_code(graph), testing::Not(testing::HasSubstr("two")));
+  }
+  EXPECT_EQ(cpp_code(graph), cpp);
+  EXPECT_EQ(python_code(graph), python);
+  graph.on_generate_code(prepend("kept")).keep();
+  EXPECT_THAT(cpp_code(graph), testing::HasSubstr("// kept"));
+  graph.on_generate_code([](CodeTransformer) { return CodeTransformer(); }).keep();
+  EXPECT_EQ(cpp_code(graph), cpp);
 }
 
 }  // namespace

@@ -93,5 +93,37 @@ TEST(ModuleCopy, modules_that_clone_themselves_keep_their_ties) {
   EXPECT_TRUE(copied_head->weight.requires_grad() && copied_head->bias.requires_grad());
 }
 
+// Parameters, buffers and captured constants, also those of nested GraphModules.
+TEST(ModuleCopy, S4_40_to_moves_constants_too) {
+  auto inner = std::make_shared<GraphModule>(std::make_shared<Graph>());
+  inner->set_constant("half", ramp({2}));
+  const at::Tensor table = ramp({2}), index = torch::tensor({1, 0});
+  auto graph = std::make_shared<Graph>();
+  auto gm = std::make_shared<GraphModule>(graph);
+  gm->set_parameter("w", ramp({2}));
+  gm->set_buffer("b", ramp({2}));
+  gm->set_constant("table", table);
+  gm->set_constant("again", table);
+  gm->set_constant("index", index);
+  gm->set_submodule("inner", inner);
+  Node& sum =
+      graph->call_function("operator.add", {graph->get_attr("w"), graph->get_attr("table")});
+  graph->output(graph->call_function("aten::index_select", {sum, 0, graph->get_attr("index")}));
+  gm->recompile();
+  gm->to(torch::kDouble);
+  for (const char* path : {"w", "b", "table"})
+    EXPECT_EQ(gm->find_tensor(path).scalar_type(), torch::kDouble) << path;
+  EXPECT_EQ(inner->find_tensor("half").scalar_type(), torch::kDouble);
+  EXPECT_EQ(gm->find_tensor("index").scalar_type(), torch::kLong);
+  EXPECT_TRUE(gm->find_tensor("table").is_same(gm->find_tensor("again")));
+  EXPECT_EQ(table.scalar_type(), torch::kFloat) << "the caller's tensor stays what it is";
+  EXPECT_TRUE(torch::equal(gm->forward({}).toTensor(), torch::tensor({2.0, 0.0}, torch::kDouble)));
+  EXPECT_EQ(gm->constants().size(), 3u);
+  inner->to(torch::Device(torch::kMeta));
+  EXPECT_TRUE(inner->find_tensor("half").is_meta());
+  inner->to(torch::Device(torch::kMeta), torch::kHalf);
+  EXPECT_EQ(inner->find_tensor("half").scalar_type(), torch::kHalf);
+}
+
 }  // namespace
 }  // namespace fx

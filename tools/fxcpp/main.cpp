@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "fx/base/error.h"
+#include "fx/ops/version.h"
 #include "tools/fxcpp/command.h"
 #include "tools/fxcpp/exit_code.h"
 #include "tools/fxcpp/verbs.h"
-#include "tools/fxcpp/versions.h"
 
 namespace fx::cli {
 namespace {

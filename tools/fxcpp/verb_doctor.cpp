@@ -13,8 +13,8 @@
 #include <thread>
 
 #include "fx/interpret/interpreter.h"
+#include "fx/ops/version.h"
 #include "tools/fxcpp/verbs.h"
-#include "tools/fxcpp/versions.h"
 
 namespace fx::cli {
 namespace {
@@ -86,7 +86,7 @@ std::string joined(const std::set<std::string>& names) {
 }
 
 void check_versions(Findings& findings) {
-  findings.add(Verdict::kOk, "fxcpp", tool_version() + ", compiled by " + compiler_version());
+  findings.add(Verdict::kOk, "fxcpp", version() + ", compiled by " + compiler_version());
   const std::string loaded = loaded_torch_version(), compiled = compiled_torch_version();
   if (loaded.empty())
     findings.add(Verdict::kWarn, "LibTorch",

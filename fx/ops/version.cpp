@@ -1,11 +1,13 @@
-#include "tools/fxcpp/versions.h"
+#include "fx/ops/version.h"
 
 #include <ATen/Version.h>
 #include <torch/headeronly/version.h>
 
-namespace fx::cli {
+#include <string_view>
 
-std::string tool_version() { return FXCPP_VERSION; }
+namespace fx {
+
+std::string version() { return FXCPP_VERSION; }
 
 std::string compiled_torch_version() {
   return std::to_string(TORCH_VERSION_MAJOR) + "." + std::to_string(TORCH_VERSION_MINOR) + "." +
@@ -32,8 +34,8 @@ std::string compiler_version() {
 }
 
 std::string version_line() {
-  return "fxcpp " + tool_version() + " (LibTorch " + loaded_torch_version() + ", " +
+  return "fxcpp " + version() + " (LibTorch " + loaded_torch_version() + ", " +
          at::get_cpu_capability() + ", " + compiler_version() + ")";
 }
 
-}  // namespace fx::cli
+}  // namespace fx
