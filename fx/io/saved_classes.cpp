@@ -132,10 +132,10 @@ void forget_tensors(Impl& module) {
 // Overloads for each class of the table.
 #define OPTION(name) AS(name, name)
 #define AS(python, cpp) read_option(json, #cpp, module.options.cpp());
-#define FX_PYTHON_MODULE(Class, options)                      \
-  void read_options([[maybe_unused]] nn::Class##Impl& module, \
-                    [[maybe_unused]] const JsonValue& json) { \
-    options                                                   \
+#define FX_PYTHON_MODULE(Class, options)                                       \
+  [[maybe_unused]] void read_options([[maybe_unused]] nn::Class##Impl& module, \
+                                     [[maybe_unused]] const JsonValue& json) { \
+    options                                                                    \
   }
 #include "fx/graph/module_python_types.def"
 #undef FX_PYTHON_MODULE
