@@ -1,13 +1,13 @@
 #include "fx/graph/cpp_code.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <unordered_map>
 
 #include "fx/base/error.h"
 #include "fx/base/text.h"
 #include "fx/graph/cpp_calls.h"
+#include "fx/graph/cpp_names.h"
 #include "fx/graph/graph_module.h"
 #include "fx/graph/module_cpp.h"
 #include "fx/graph/module_types.h"
@@ -19,82 +19,11 @@ using cpp::Expr;
 using cpp::Type;
 using Kind = Argument::Kind;
 
-// clang-format off
-constexpr std::string_view kTaken[] = {
-    "alignas", "alignof", "and", "and_eq", "asm", "at", "auto", "bitand", "bitor", "bool", "break",
-    "c10", "call", "case", "catch", "char", "char16_t", "char32_t", "char8_t", "class", "co_await",
-    "co_return", "co_yield", "compl", "concept", "const", "const_cast", "consteval", "constexpr",
-    "constinit", "continue", "decltype", "default", "delete", "dict", "do", "double", "dynamic_cast",
-    "else", "enum", "explicit", "export", "extern", "false", "float", "floor_div", "floor_mod",
-    "for", "friend", "goto", "if", "inline", "int", "list", "long", "mutable", "namespace", "new",
-    "noexcept", "not", "not_eq", "nullptr", "operator", "or", "or_eq", "private", "protected",
-    "public", "register", "reinterpret_cast", "requires", "return", "short", "signed", "sizeof",
-    "static", "static_assert", "static_cast", "std", "struct", "switch", "template", "this",
-    "thread_local", "throw", "torch", "true", "try", "tuple", "typedef", "typeid", "typename",
-    "union", "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "weights", "while",
-    "xor", "xor_eq",
-};
-// clang-format on
-static_assert(std::ranges::is_sorted(kTaken));
-
-/// What the functions of one file share.
-struct File {
-  cpp::Helpers helpers;
-  std::set<std::string> functions;
-  std::string source;  ///< finished functions
-
-  std::string claim(std::string_view candidate) {
-    std::string base;
-    for (char c : candidate) base += is_identifier("_" + std::string(1, c)) ? c : '_';
-    if (!is_identifier(base) || std::ranges::binary_search(kTaken, base)) base = "f_" + base;
-    std::string name = base;
-    for (int i = 1; !functions.insert(name).second; ++i) name = base + "_" + std::to_string(i);
-    return name;
-  }
-};
-
-// Python's operators on tensors, by the torch function that does the same.
-struct Operator {
-  std::string_view name;
-  std::string_view function;
-  std::string_view infix;  ///< on two numbers of C++, where it means the same
-};
-constexpr Operator kOperators[] = {
-    {"abs", "abs", ""},
-    {"add", "add", "+"},
-    {"and_", "bitwise_and", ""},
-    {"eq", "eq", "=="},
-    {"floordiv", "floor_divide", ""},
-    {"ge", "ge", ">="},
-    {"gt", "gt", ">"},
-    {"invert", "bitwise_not", ""},
-    {"le", "le", "<="},
-    {"lshift", "__lshift__", ""},
-    {"lt", "lt", "<"},
-    {"matmul", "matmul", ""},
-    {"mod", "remainder", ""},
-    {"mul", "mul", "*"},
-    {"ne", "ne", "!="},
-    {"neg", "neg", ""},
-    {"or_", "bitwise_or", ""},
-    {"pos", "positive", ""},
-    {"pow", "pow", ""},
-    {"rshift", "__rshift__", ""},
-    {"sub", "sub", "-"},
-    {"truediv", "div", ""},
-    {"xor", "bitwise_xor", ""},
-};
-
-const Operator* find_operator(std::string_view name) {
-  auto found = std::ranges::lower_bound(kOperators, name, {}, &Operator::name);
-  return found != std::end(kOperators) && found->name == name ? found : nullptr;
-}
-
 /// Writes one function.
 class FunctionWriter {
  public:
   FunctionWriter(const Graph& graph, const GraphModule* module, std::string name,
-                 std::string prefix, File& file, const CppCodeOptions& options)
+                 std::string prefix, cpp::File& file, const CppCodeOptions& options)
       : graph_(graph),
         module_(module),
         name_(std::move(name)),
@@ -136,9 +65,8 @@ class FunctionWriter {
   // -----------------------------------------------------------------------------
   std::string unique(std::string_view candidate) {
     std::string name(candidate);
-    for (int i = 1; std::ranges::binary_search(kTaken, name) || file_.functions.contains(name) ||
-                    !locals_.insert(name).second;
-         ++i)
+    for (int i = 1;
+         cpp::is_taken(name) || file_.functions.contains(name) || !locals_.insert(name).second; ++i)
       name = std::string(candidate) + "_" + std::to_string(i);
     return name;
   }
@@ -412,11 +340,11 @@ class FunctionWriter {
     if (name == "setitem" && args.size() == 3) return set_item(node);
     // x += y is x.add_(y) on tensors.
     if (name.starts_with('i') && args.size() == 2 && expr(args[0]).type == Type::kTensor) {
-      const Operator* plain = find_operator(name.substr(1));
-      if (!plain) plain = find_operator(std::string(name.substr(1)) + "_");
+      const cpp::Operator* plain = cpp::find_operator(name.substr(1));
+      if (!plain) plain = cpp::find_operator(std::string(name.substr(1)) + "_");
       if (plain) return call(node, std::string(plain->function) + "_", args);
     }
-    const Operator* op = find_operator(name);
+    const cpp::Operator* op = cpp::find_operator(name);
     if (!op) fail(node, "this operator has no C++ form");
     const bool tensors = std::ranges::any_of(
         args, [&](const Argument& arg) { return expr(arg).type == Type::kTensor; });
@@ -429,7 +357,7 @@ class FunctionWriter {
   }
 
   // Python's operators on ints and floats, where C++ has the same.
-  Expr on_numbers(const Node& node, const Operator& op) {
+  Expr on_numbers(const Node& node, const cpp::Operator& op) {
     const auto args = node.args();
     auto is_number = [](const Expr& e) { return e.type == Type::kInt || e.type == Type::kFloat; };
     const Expr a = !args.empty() ? expr(args[0]) : Expr{};
@@ -625,7 +553,7 @@ class FunctionWriter {
   const GraphModule* module_;
   const std::string name_;
   const std::string prefix_;  // of weights: the path of a nested GraphModule and a dot
-  File& file_;
+  cpp::File& file_;
   const CppCodeOptions& options_;
   std::vector<const Node*> order_;  // up to the first output
   std::unordered_map<const Node*, std::vector<const Node*>> last_uses_;
@@ -638,7 +566,7 @@ class FunctionWriter {
 };
 
 std::string write(const Graph& graph, const GraphModule* module, const CppCodeOptions& options) {
-  File file;
+  cpp::File file;
   file.functions.insert("Weights");
   const std::string name = file.claim(options.function_name);
   FunctionWriter(graph, module, name, "", file, options).write();

@@ -513,6 +513,7 @@ void GraphModule::move_constants(std::optional<torch::Device> device,
                                  std::optional<torch::Dtype> dtype, bool non_blocking) {
   std::map<const c10::TensorImpl*, at::Tensor> moved;  // one constant under two paths stays one
   for (auto& [path, tensor] : constants_) {
+    if (!tensor.defined()) continue;
     at::Tensor& to = moved[tensor.unsafeGetTensorImpl()];
     if (!to.defined()) {
       const bool is_cast = dtype && (tensor.is_floating_point() || tensor.is_complex());

@@ -27,4 +27,8 @@ Value get_attribute(const Value& object, std::string_view name);
 /// lists and tuples by int and slice; dicts by key.
 Value get_item(const Value& object, const Value& index);
 
+/// Python's object[index] = value, for tensors.
+/// @throws RunError kWrongType for other objects.
+void set_item(const Value& object, const Value& index, const Value& value);
+
 }  // namespace fx

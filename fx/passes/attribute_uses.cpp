@@ -1,5 +1,7 @@
 #include "fx/passes/attribute_uses.h"
 
+#include <algorithm>
+
 #include "fx/graph/module_access.h"
 
 namespace fx {
@@ -74,6 +76,11 @@ bool is_own_attribute(const GraphModule& module, std::string_view path) {
     return own && parent;
   });
   return own;
+}
+
+std::string flat_path(std::string path) {
+  std::replace(path.begin(), path.end(), '.', '_');
+  return path;
 }
 
 void delete_unused_attribute(GraphModule& module, const AttributeUses& uses,

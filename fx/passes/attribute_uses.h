@@ -44,6 +44,9 @@ class AttributeUses {
 /// below them must not be replaced. Parents that are missing would be made, as plain containers.
 bool is_own_attribute(const GraphModule& module, std::string_view path);
 
+/// The path as a name of its own: "_" for ".".
+std::string flat_path(std::string path);
+
 /// Deletes what stands at `path` if nothing uses it: a submodule, or a tensor and, with the last
 /// one in use, the plain container it is in. Does nothing to what is not the module's own.
 void delete_unused_attribute(GraphModule& module, const AttributeUses& uses,

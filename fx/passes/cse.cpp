@@ -129,11 +129,8 @@ class Merger {
 }  // namespace
 
 PassResult cse(GraphModule& module, const CseOptions& options) {
-  PassResult result;
-  for_each_graph_module(
-      module, [&](GraphModule& nested) { result.rewrites += Merger(nested, options).run(); });
-  result.changed = result.rewrites > 0;
-  return result;
+  return rewrite_each_graph_module(
+      module, [&](GraphModule& nested) { return Merger(nested, options).run(); });
 }
 
 }  // namespace fx

@@ -171,9 +171,8 @@ class Fuser {
                         : weight_path + "_bias";
   }
 
-  std::string fresh(std::string path) const {
-    std::replace(path.begin(), path.end(), '.', '_');
-    return module_.fresh_attribute(path + "_fused");
+  std::string fresh(const std::string& path) const {
+    return module_.fresh_attribute(flat_path(path) + "_fused");
   }
 
   void erase(Node& node) {
@@ -200,11 +199,8 @@ class Fuser {
 }  // namespace
 
 PassResult fuse_conv_bn(GraphModule& module, const FuseConvBnOptions& options) {
-  PassResult result;
-  for_each_graph_module(
-      module, [&](GraphModule& nested) { result.rewrites += Fuser(nested, options).run(); });
-  result.changed = result.rewrites > 0;
-  return result;
+  return rewrite_each_graph_module(
+      module, [&](GraphModule& nested) { return Fuser(nested, options).run(); });
 }
 
 }  // namespace fx

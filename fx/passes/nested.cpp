@@ -22,4 +22,12 @@ void for_each_graph_module(GraphModule& module, const std::function<void(GraphMo
   visit(module, seen, fn);
 }
 
+PassResult rewrite_each_graph_module(GraphModule& module,
+                                     const std::function<std::int64_t(GraphModule&)>& fn) {
+  PassResult result;
+  for_each_graph_module(module, [&](GraphModule& nested) { result.rewrites += fn(nested); });
+  result.changed = result.rewrites > 0;
+  return result;
+}
+
 }  // namespace fx

@@ -2,10 +2,9 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
-
-#include <algorithm>
 
 #include "fx/passes/attribute_uses.h"
 #include "fx/passes/conv_bn_sites.h"
@@ -16,7 +15,9 @@ namespace fx {
 QuantizedWeight quantize_per_channel(const at::Tensor& weight) {
   const at::NoGradGuard no_grad;
   const at::Tensor wide = weight.detach().to(at::kDouble).flatten(1);
-  at::Tensor scale = std::get<0>(wide.abs().max(1)) / 127.0;
+  // Of a channel without weights there is no largest one.
+  at::Tensor scale = wide.numel() ? std::get<0>(wide.abs().max(1)) / 127.0
+                                  : at::zeros({wide.size(0)}, wide.options());
   // In the weight's own dtype, so that scaling back uses the very same number; rounded up, so that
   // the largest value stays within 127.
   scale = scale.to(weight.scalar_type()).to(at::kDouble);
@@ -144,8 +145,7 @@ class Quantizer {
     if (module_.attr_kind(path) == GraphOwner::AttrKind::kMissing &&
         is_own_attribute(module_, path))
       return path;
-    std::string flat = path;
-    std::replace(flat.begin(), flat.end(), '.', '_');
+    const std::string flat = flat_path(path);
     return module_.attr_kind(flat) == GraphOwner::AttrKind::kMissing
                ? flat
                : module_.fresh_attribute(flat + "_");
@@ -162,11 +162,8 @@ class Quantizer {
 }  // namespace
 
 PassResult quantize_weights(GraphModule& module, const QuantizeWeightsOptions& options) {
-  PassResult result;
-  for_each_graph_module(
-      module, [&](GraphModule& nested) { result.rewrites += Quantizer(nested, options).run(); });
-  result.changed = result.rewrites > 0;
-  return result;
+  return rewrite_each_graph_module(
+      module, [&](GraphModule& nested) { return Quantizer(nested, options).run(); });
 }
 
 }  // namespace fx

@@ -1,6 +1,5 @@
 #include "fx/passes/replace_modules.h"
 
-#include <algorithm>
 #include <unordered_map>
 
 #include "fx/passes/attribute_uses.h"
@@ -31,8 +30,7 @@ PassResult replace_modules(GraphModule& module, const ModuleReplacement& replace
     if (!entry->second) continue;
     std::string to = path;
     if (!is_own_attribute(module, path)) {
-      std::replace(to.begin(), to.end(), '.', '_');
-      to = module.fresh_attribute(to + "_");
+      to = module.fresh_attribute(flat_path(path) + "_");
       node.set_target(to);
     }
     module.set_submodule(to, entry->second);

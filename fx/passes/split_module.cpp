@@ -1,6 +1,5 @@
 #include "fx/passes/split_module.h"
 
-#include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -8,6 +7,7 @@
 #include "fx/analysis/effect_order.h"
 #include "fx/base/error.h"
 #include "fx/base/text.h"
+#include "fx/passes/attribute_uses.h"
 
 namespace fx {
 namespace {
@@ -147,8 +147,7 @@ class Splitter {
   // A module that the original has at `path`, under a name without dots.
   std::string take_module(Part& part, const Node& node) {
     const std::string path = node.target().str();
-    std::string name = path;
-    std::replace(name.begin(), name.end(), '.', '_');
+    std::string name = flat_path(path);
     const auto called = module_.find_submodule(path);
     if (!called)
       throw GraphError(ErrorCode::kMissingAttribute, "Node " + std::string(node.name()) +

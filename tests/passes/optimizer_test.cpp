@@ -83,6 +83,24 @@ TEST(Passes, S4_72_quantised_weights_stay_within_their_bound) {
   }
 }
 
+TEST(Passes, weights_that_are_zero_or_empty) {
+  const QuantizedWeight zero = quantize_per_channel(torch::zeros({2, 3}));
+  EXPECT_TRUE(torch::equal(zero.scales, torch::ones({2})));
+  EXPECT_TRUE(torch::equal(zero.values, torch::zeros({2, 3}, torch::kChar)));
+  for (const std::vector<std::int64_t>& shape : {std::vector<std::int64_t>{3, 0}, {0, 3}}) {
+    auto module = parse_module(
+        "%x = placeholder[target=x]\n%w = get_attr[target=w]\n"
+        "%y = call_function[target=aten::linear](args = (%x, %w))\nreturn %y\n");
+    module->set_parameter("w", torch::empty(shape));
+    module->eval();
+    module->recompile();
+    const Values input{torch::rand({2, shape[1]})};
+    const Value expected = module->forward(input);
+    EXPECT_EQ(run_passes(*module, "quantize_weights(min_numel=0)").passes[0].rewrites, 1);
+    EXPECT_VALUES_EQ(expected, module->forward(input));
+  }
+}
+
 TEST(Passes, S1_78_the_manager_lints_after_each_pass) {
   std::vector<std::string> log;
   auto module = classifier();
