@@ -5,6 +5,7 @@
 #include "fx/base/error.h"
 #include "fx/base/text.h"
 #include "fx/graph/argument_value.h"
+#include "fx/graph/call_recorder.h"
 #include "fx/graph/graph_module.h"
 
 namespace fx {
@@ -23,6 +24,11 @@ std::string counted(std::size_t count, std::string_view noun) {
 }
 
 }  // namespace
+
+detail::CallRecorder*& detail::call_recorder() noexcept {
+  thread_local CallRecorder* instance = nullptr;
+  return instance;
+}
 
 InputSignature::InputSignature(const Graph& graph) {
   for (const Node& node : graph.nodes()) {

@@ -7,6 +7,7 @@
 #include "fx/base/error.h"
 #include "fx/base/text.h"
 #include "fx/graph/namespace.h"
+#include "fx/graph/node_hooks.h"
 #include "fx/graph/order_list.h"
 
 namespace fx {
@@ -150,6 +151,22 @@ Node& Graph::create_node(Opcode op, Target target, Args args, Kwargs kwargs, std
   node->args_.assign(std::move(args));
   node->kwargs_ = std::move(kwargs);
   node->link_inputs();
+  if (detail::NodeHooks* hooks = detail::find_hooks(*this)) {
+    // As an erased node does, it knows the way to its neighbours without being in the list.
+    Node* position = insert_after_ ? insert_point_->next_ : insert_point_;
+    node->prev_ = position->prev_;
+    node->next_ = position;
+    try {
+      hooks->create(*node);
+    } catch (...) {
+      node->unlink_inputs();
+      node->args_.clear();
+      node->kwargs_.clear();
+      node->name_->owner = nullptr;
+      node->erased_ = true;
+      throw;
+    }
+  }
   insert_before(insert_after_ ? *insert_point_->next_ : *insert_point_, *node);
   ++version_;
   return *node;
@@ -378,10 +395,13 @@ void Graph::erase_node(Node& node) {
     std::string users;
     for (Node* user : node.users())
       users += (users.empty() ? "" : ", ") + std::string(user->name());
-    throw GraphError(ErrorCode::kEraseWithUsers,
-                     "Tried to erase Node " + std::string(node.name()) + " but it still had " +
-                         std::to_string(node.num_users_) + " users in the graph: {" + users + "}!");
+    throw GraphError(ErrorCode::kEraseWithUsers, "Tried to erase Node " + std::string(node.name()) +
+                                                     " but it still had " +
+                                                     std::to_string(node.num_users_) +
+                                                     (node.num_users_ == 1 ? " user" : " users") +
+                                                     " in the graph: {" + users + "}!");
   }
+  if (detail::NodeHooks* hooks = detail::find_hooks(*this)) hooks->erase(node);
   node.unlink_inputs();
   node.args_.clear();
   node.kwargs_.clear();

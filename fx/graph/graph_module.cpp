@@ -11,6 +11,7 @@
 #include "fx/graph/module_access.h"
 #include "fx/graph/module_copies.h"
 #include "fx/graph/module_types.h"
+#include "fx/graph/node_hooks.h"
 
 namespace fx {
 namespace {
@@ -489,8 +490,18 @@ std::shared_ptr<GraphModule> GraphModule::copy_with(detail::ModuleCopies& copies
   copy->out_spec_ = out_spec_;
   copy->input_guards_ = input_guards_;
   copy->meta_ = meta_;
+  // What points to this module points to the copy.
+  for (const auto& [key, value] : meta_) {
+    if (const auto* self = std::any_cast<GraphModule*>(&value); self && *self == this)
+      copy->meta_.set(key, static_cast<GraphModule*>(copy.get()));
+    if (const auto* self = std::any_cast<std::weak_ptr<GraphModule>>(&value);
+        self && self->lock().get() == this)
+      copy->meta_.set(key, std::weak_ptr<GraphModule>(copy));
+  }
   detail::training(*copy) = is_training();
   copy->set_graph(graph_->clone());
+  detail::carry_hooks(*graph_, copy->graph());
+  if (detail::NodeHooks* hooks = detail::find_hooks(copy->graph())) hooks->deep_copy(*copy);
   return copy;
 }
 

@@ -6,6 +6,7 @@
 #include "fx/base/text.h"
 #include "fx/graph/graph.h"
 #include "fx/graph/namespace.h"
+#include "fx/graph/node_hooks.h"
 #include "fx/graph/unique_inputs.h"
 #include "fx/ops/effects.h"
 
@@ -293,6 +294,8 @@ void Node::replace_input_with(Node& old, const Argument& replacement) {
           slot.map_nodes([&](Node& node) { return &node == &old ? replacement : Argument(node); });
   };
   Node* node = replacement.node_or_null();
+  if (detail::NodeHooks* hooks = detail::find_hooks(*graph_))
+    hooks->replace(old, node ? std::string(node->name()) : repr(replacement), *this);
   const bool moved = node && node != &old && move_uses(old, *node);
   if (!moved) unlink_inputs();
   for (Argument& slot : args_.mutable_view()) replace(slot);
@@ -324,6 +327,8 @@ std::vector<Node*> Node::replace_all_uses_with(Node& replacement,
 std::string_view Node::rename(std::string_view candidate) {
   if (candidate == name()) return name();
   detail::NameEntry* made = graph_->names_->create(candidate);
+  if (detail::NodeHooks* hooks = detail::find_hooks(*graph_))
+    for (Node* user : users().to_vector()) hooks->replace(*this, made->text, *user);
   if (name_ && name_->owner == this) name_->owner = nullptr;
   name_ = made;
   made->owner = this;

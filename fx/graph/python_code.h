@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "fx/graph/graph.h"
 
@@ -15,6 +16,13 @@ struct PythonCodeOptions {
   bool types = true;
   /// Constants and buffers outside the state_dict stand in the source, up to this size each.
   std::size_t max_constant_bytes = 1 << 20;
+  /// For people: a comment where the stack trace of nodes changes, and what is known of tensors as
+  /// annotations, `add: "f32[2, 3]" = ...`.
+  bool verbose = false;
+  bool include_stride = false;  ///< in verbose annotations
+  bool include_device = false;
+  /// Keys of nodes' meta that verbose code shows, "# key: value" before the node: texts, numbers.
+  std::vector<std::string> additional_meta = {};
 };
 
 /// A Python file that defines `class_name`, a torch.nn.Module whose forward is the graph, in the

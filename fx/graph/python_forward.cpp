@@ -1,9 +1,11 @@
 #include "fx/graph/python_forward.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "fx/base/error.h"
 #include "fx/base/text.h"
+#include "fx/graph/readable.h"
 #include "fx/ops/op_info.h"
 
 namespace fx::python {
@@ -63,7 +65,7 @@ class Forward {
     }
     std::string body;
     for (const std::string& line : graph_.transformed_body(std::move(body_), CodeLanguage::kPython))
-      body += indent_ + "    " + line + "\n";
+      body += (line.empty() ? "" : indent_ + "    " + line) + "\n";
     if (body.empty()) body = indent_ + "    pass\n";
     std::string out = indent_ + "def forward(self";
     for (const std::string& parameter : parameters_) out += ", " + parameter;
@@ -131,8 +133,7 @@ class Forward {
                           !file_.globals.contains(target) && !locals_.contains(std::string(target));
       const std::string parameter = unique(usable ? target : node.name());
       parameter_of_[&node] = parameter;
-      std::string text = parameter;
-      if (options_.types && !node.type().empty()) text += " : " + type_source(node.type());
+      std::string text = parameter + annotation(node);
       if (node.num_args() > 0 && i >= required) text += " = " + value(node.args()[0]);
       if (stars == 0)
         parameters_.push_back(text);
@@ -279,9 +280,8 @@ class Forward {
   }
 
   void statement(const Node& node, const std::string& expression) {
-    std::string text = names_.at(&node);
-    if (options_.types && !node.type().empty()) text += " : " + type_source(node.type());
-    text += " = " + expression;
+    if (options_.verbose) comments(node);
+    std::string text = names_.at(&node) + annotation(node) + " = " + expression;
     if (options_.free_values) {
       std::string freed;
       for (const Node* input : last_uses_[&node]) freed += name_of(*input) + " = ";
@@ -289,6 +289,41 @@ class Forward {
       if (!freed.empty()) text += ";  " + freed + "None";
     }
     line(text);
+  }
+
+  // " : T", or what is known of the tensor.
+  std::string annotation(const Node& node) const {
+    if (options_.verbose) {
+      const std::string meta =
+          shown_tensor_meta(node, options_.include_stride, options_.include_device);
+      if (!meta.empty()) return ": \"" + meta + "\"";
+    }
+    return options_.types && !node.type().empty() ? " : " + type_source(node.type()) : "";
+  }
+
+  // Where the node comes from, when that is not where the last one came from.
+  void comments(const Node& node) {
+    const std::string trace = node.stack_trace();
+    if (!last_trace_ || *last_trace_ != trace) {
+      if (last_trace_) line("");
+      const std::string summary = stack_trace_summary(trace);
+      line(trace.empty()     ? "# No stacktrace found for following nodes"
+           : summary.empty() ? "# Origin: " + str_repr(trace)
+                             : "# " + summary);
+      last_trace_ = trace;
+    }
+    for (const std::string& key : options_.additional_meta)
+      if (const std::string text = shown_entry(node.meta(), key); !text.empty())
+        line("# " + key + ": " + text);
+  }
+
+  static std::string shown_entry(const Meta& meta, const std::string& key) {
+    if (const auto* text = meta.get<std::string>(key)) return str_repr(*text);
+    if (const auto* number = meta.get<int>(key)) return std::to_string(*number);
+    if (const auto* number = meta.get<std::int64_t>(key)) return std::to_string(*number);
+    if (const auto* number = meta.get<double>(key)) return float_repr(*number);
+    if (const auto* flag = meta.get<bool>(key)) return *flag ? "True" : "False";
+    return {};
   }
 
   // Whether a node that runs reads it.
@@ -394,7 +429,8 @@ class Forward {
   NodeNames parameter_of_;
   NodeNames names_;
   std::unordered_map<const Node*, std::vector<const Node*>> last_uses_;
-  std::vector<std::string> body_;  // lines
+  std::optional<std::string> last_trace_;  // of the node before, in verbose code
+  std::vector<std::string> body_;          // lines
 };
 
 }  // namespace

@@ -1,11 +1,14 @@
 #include "fx/interpret/interpreter.h"
 
+#include <optional>
+
 #include "fx/base/error.h"
 #include "fx/base/text.h"
 #include "fx/graph/argument_value.h"
 #include "fx/graph/module_path.h"
 #include "fx/graph/module_types.h"
 #include "fx/graph/node_error.h"
+#include "fx/graph/traceback.h"
 #include "fx/ops/call.h"
 #include "fx/ops/device_check.h"
 
@@ -148,6 +151,9 @@ Value Interpreter::run_node(Node& node) {
     Node* before;
     ~Restore() { current = before; }
   } restore{current_, std::exchange(current_, &node)};
+  std::optional<traceback::Guard> meta;
+  if (traceback::has_preserved_node_meta())
+    meta.emplace(traceback::set_current_meta(node, "Interpreter"));
   auto [args, kwargs] = fetch_args_kwargs_from_env(node);
   if (!pre_hooks_.empty()) pre_hooks_(node, args, kwargs);
   const Target& target = node.target();

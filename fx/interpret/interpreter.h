@@ -9,9 +9,9 @@
 
 #include "fx/graph/bound_inputs.h"
 #include "fx/graph/graph_module.h"
+#include "fx/graph/hooks.h"
 #include "fx/graph/last_uses.h"
 #include "fx/interpret/env.h"
-#include "fx/interpret/hooks.h"
 
 namespace fx {
 

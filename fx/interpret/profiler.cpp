@@ -1,6 +1,7 @@
 #include "fx/interpret/profiler.h"
 
 #include <ATen/ATen.h>
+#include <ATen/record_function.h>
 
 #include <algorithm>
 #include <array>
@@ -38,8 +39,11 @@ std::string shape_text(const NodeProfile& profile) {
 }  // namespace
 
 Value ProfilingInterpreter::run_node(Node& node) {
+  at::RecordFunction range(at::RecordScope::USER_SCOPE);
+  if (range.isActive()) range.before(std::string(node.name()));
   const auto start = std::chrono::steady_clock::now();
   Value value = Interpreter::run_node(node);
+  range.end();
   const double us =
       std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
   const auto [entry, added] = index_.try_emplace(&node, profiles_.size());

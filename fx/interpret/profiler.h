@@ -26,7 +26,8 @@ struct NodeProfile {
 };
 
 /// An Interpreter that measures each node. Times add up over runs until reset(). Accelerators run
-/// asynchronously: their nodes show the time of the launch.
+/// asynchronously: their nodes show the time of the launch. For LibTorch's own profilers each node
+/// is a range of its name (a user scope of at::RecordFunction) around the operators that it calls.
 class ProfilingInterpreter : public Interpreter {
  public:
   using Interpreter::Interpreter;

@@ -3,6 +3,7 @@
 #include "fx/base/error.h"
 #include "fx/graph/argument_value.h"
 #include "fx/graph/node_error.h"
+#include "fx/graph/traceback.h"
 
 namespace fx {
 namespace {
@@ -52,7 +53,9 @@ void Transformer::inherit(const Node& from, Node& to, bool same) const {
   }
   // What is known of the old value need not hold for the new one, but where it comes from does.
   for (const auto& [key, value] : from.meta())
-    if (key == "stack_trace" || key == "nn_module_stack") to.meta().set(key, value);
+    if (key == "stack_trace" || traceback::is_copied_field(key)) to.meta().set(key, value);
+  to.meta().set("from_node", std::vector<NodeSource>{
+                                 NodeSource(from, "Transformer", {NodeSourceAction::kCreate})});
 }
 
 Value Transformer::emit(Opcode op, Target target, Values args, KwValues kwargs) {

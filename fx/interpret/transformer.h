@@ -10,8 +10,8 @@ namespace fx {
 
 struct TransformerOptions {
   /// Nodes that are emitted again as they were keep their names, types and meta, the module its
-  /// class name and its specs. False: new names, no types, and of the meta only stack_trace and
-  /// nn_module_stack, as torch.fx does.
+  /// class name and its specs. False: new names, no types, and of the meta only the stack_trace,
+  /// traceback::kCopyMetaFields and a new from_node, as torch.fx does.
   bool preserve = true;
 };
 

@@ -1,3 +1,4 @@
+#include "fx/graph/call_recorder.h"
 #include "fx/graph/graph_module.h"
 #include "fx/graph/module_access.h"
 #include "fx/run/executable.h"
@@ -33,6 +34,8 @@ bool GraphModule::needs_recompile() const noexcept {
 }
 
 Value GraphModule::forward(Values inputs, KwValues kwargs) {
+  if (detail::CallRecorder* recorder = detail::call_recorder())
+    if (auto recorded = recorder->record_call_of(*this, inputs, kwargs)) return *recorded;
   return executable_->run(*this, constants_, std::move(inputs), std::move(kwargs));
 }
 

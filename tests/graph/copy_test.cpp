@@ -43,7 +43,7 @@ TEST(Copy, S4_77_a_missing_entry_throws_and_adds_nothing) {
   EXPECT_EQ(other.placeholder("relu").name(), "relu");
 }
 
-TEST(Copy, G_032_without_a_map_only_lint_complains) {
+TEST(Copy, F_079_G_032_without_a_map_only_lint_complains) {
   Net net;
   Graph other;
   Node& copy = other.node_copy(net.bn);
@@ -72,7 +72,7 @@ TEST(Copy, S4_80_a_skipped_node_is_an_alias_of_its_input) {
   other.lint({.strict = true});
 }
 
-TEST(Copy, G_033_graph_copy_returns_the_output_value_and_fills_the_map) {
+TEST(Copy, F_130_G_033_graph_copy_returns_the_output_value_and_fills_the_map) {
   Net net;
   Graph other;
   Node& input = other.placeholder("input");

@@ -217,7 +217,7 @@ TEST(CppCode, broken_and_odd_graphs_do_not_crash) {
 }
 
 // A hook into code generation: lines in, lines out; scopes restore, transformers chain.
-TEST(CodeGeneration, S3_78_S4_108_G_046_on_generate_code) {
+TEST(CodeGeneration, G_091_S3_78_S4_108_G_046_on_generate_code) {
   Graph graph;
   Node& x = graph.placeholder("x");
   graph.output(graph.call_function("aten::relu", {x}));

@@ -95,7 +95,7 @@ TEST(GraphEdit, S1_07_S1_58_N_036_keyword_arguments) {
   EXPECT_TRUE(y.users().empty());
 }
 
-TEST(GraphEdit, S0_65_N_012_setting_kwargs_moves_the_users) {
+TEST(GraphEdit, N_020_F_132_S0_65_N_012_setting_kwargs_moves_the_users) {
   AddMul g;
   g.mul.set_kwargs({{"a", Argument::list({g.x})}});
   EXPECT_EQ(names(g.mul.all_input_nodes()), (Names{"add", "x"}));
@@ -107,12 +107,14 @@ TEST(GraphEdit, S0_65_N_012_setting_kwargs_moves_the_users) {
   EXPECT_TRUE(g.add.users().empty());
 }
 
-TEST(GraphEdit, N_035_insert_arg) {
+TEST(GraphEdit, Q_004_F_197_N_035_insert_arg) {
   AddMul g;
   g.mul.insert_arg(0, g.x);
   EXPECT_EQ(args_of(g.mul), (Args{g.x, g.add, g.add}));
   g.mul.insert_arg(3, Argument::list({g.x}));
   EXPECT_EQ(args_of(g.mul), (Args{g.x, g.add, g.add, Argument::list({g.x})}));
+  static_assert(std::is_const_v<std::remove_reference_t<decltype(g.mul.arg(3).items()[0])>>,
+                "an inserted list cannot change either");
   g.mul.insert_arg(1, 5);
   EXPECT_EQ(g.mul.arg(1).to_int(), 5);
   EXPECT_EQ(names(g.x.users()), (Names{"add", "mul"}));
@@ -138,7 +140,7 @@ TEST(GraphEdit, S1_53_rerouting_moves_users) {
   EXPECT_EQ(names(graph), (Names{"x", "add", "mul", "output"}));
 }
 
-TEST(GraphEdit, S1_71_N_028_targets_are_assignable) {
+TEST(GraphEdit, G_043_S1_71_N_028_targets_are_assignable) {
   AddMul g;
   g.mul.set_target("operator.add");
   EXPECT_TRUE(g.mul.target() == Target::function("operator.add"));
@@ -156,7 +158,7 @@ TEST(GraphEdit, S1_71_N_028_targets_are_assignable) {
   g.graph.lint();
 }
 
-TEST(ReplaceUses, S0_63_S1_59_N_037_all_users_switch_nested_ones_too) {
+TEST(ReplaceUses, F_069_S0_63_S1_59_N_037_all_users_switch_nested_ones_too) {
   Graph graph;
   Node& x = graph.placeholder("x");
   Node& old = graph.call_function("torch.relu", {x});
@@ -181,7 +183,7 @@ TEST(ReplaceUses, S0_63_S1_59_N_037_all_users_switch_nested_ones_too) {
   graph.lint({.strict = true});
 }
 
-TEST(ReplaceUses, S1_62_N_038_filter_keeps_some_users) {
+TEST(ReplaceUses, F_071_S1_62_N_038_filter_keeps_some_users) {
   AddMul g;
   Node& neg = g.graph.call_function("operator.neg", {g.add});
   std::vector<Node*> asked;
@@ -268,7 +270,7 @@ TEST(ReplaceUses, foreign_and_erased_replacements_are_refused) {
   EXPECT_EQ(g.add.num_users(), 1u);
 }
 
-TEST(ReplaceUses, N_043_replace_input_with) {
+TEST(ReplaceUses, N_041_N_043_replace_input_with) {
   AddMul g;
   g.mul.replace_input_with(g.add, g.x);
   EXPECT_EQ(args_of(g.mul), (Args{g.x, g.x}));
@@ -281,10 +283,10 @@ TEST(ReplaceUses, N_043_replace_input_with) {
   g.graph.lint();
 }
 
-TEST(Erase, S0_61_S1_66_G_036_with_users_throws_and_names_them) {
+TEST(Erase, F_126_S0_61_S1_66_G_036_with_users_throws_and_names_them) {
   AddMul g;
   EXPECT_FX_ERROR(g.graph.erase_node(g.add), GraphError, kEraseWithUsers,
-                  "Tried to erase Node add but it still had 1 users in the graph: {mul}!");
+                  "Tried to erase Node add but it still had 1 user in the graph: {mul}!");
   Node& neg = g.graph.call_function("operator.neg", {g.add});
   EXPECT_FX_ERROR(g.graph.erase_node(g.add), GraphError, kEraseWithUsers, "{mul, neg}");
   EXPECT_EQ(g.graph.size(), 5u);

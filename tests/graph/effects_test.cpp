@@ -36,7 +36,7 @@ TEST(Impure, plain_operators_are_pure) {
     EXPECT_FALSE(g.impure(name, {g.x, g.y})) << name;
 }
 
-TEST(Impure, G_063_G_069_in_place_operators) {
+TEST(Impure, R_053_G_063_G_069_in_place_operators) {
   One g;
   for (const char* name : {"aten::add_.Tensor", "aten::add_", "aten::relu_", "torch.relu_",
                            "aten::copy_", "aten::_foreach_add_.Scalar", "aten::set_.source_Tensor",
@@ -44,7 +44,7 @@ TEST(Impure, G_063_G_069_in_place_operators) {
     EXPECT_TRUE(g.impure(name, {g.x, g.y})) << name;
 }
 
-TEST(Impure, G_070_F7_in_place_methods_and_python_operators) {
+TEST(Impure, Q_006_G_070_F7_in_place_methods_and_python_operators) {
   One g;
   for (const char* name : {"add_", "mul_", "relu_", "copy_", "index_put_", "__iadd__",
                            "__setitem__", "__ior__", "zero_", "requires_grad_"})
@@ -57,7 +57,7 @@ TEST(Impure, G_070_F7_in_place_methods_and_python_operators) {
     EXPECT_FALSE(g.method_impure(name, {g.x, g.y})) << name;
 }
 
-TEST(Impure, an_out_argument_is_written) {
+TEST(Impure, G_062_R_055_an_out_argument_is_written) {
   One g;
   EXPECT_TRUE(g.impure("aten::add.out", {g.x, g.y}, {{"out", g.x}}));
   EXPECT_TRUE(g.impure("torch.add", {g.x, g.y}, {{"out", g.x}}));
@@ -65,7 +65,7 @@ TEST(Impure, an_out_argument_is_written) {
   EXPECT_FALSE(g.impure("torch.add", {g.x, g.y}, {{"alpha", 2}}));
 }
 
-TEST(Impure, G_067_G_068_random_operators) {
+TEST(Impure, N_044_G_059_R_054_G_067_G_068_random_operators) {
   One g;
   for (const char* name :
        {"aten::bernoulli", "aten::rand", "torch.rand", "torch.randn_like", "torch.multinomial",
@@ -114,7 +114,7 @@ TEST(Impure, dropout_by_its_train_flag) {
   EXPECT_FALSE(node.is_impure(/*impure_random=*/false));
 }
 
-TEST(Impure, G_064_assertions_and_registered_functions) {
+TEST(Impure, N_053_G_065_G_064_assertions_and_registered_functions) {
   One g;
   for (const char* name :
        {"aten::_assert_async", "aten::_assert_async.msg", "torch._assert", "aten::_assert_scalar",

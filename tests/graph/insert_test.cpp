@@ -42,7 +42,7 @@ TEST(Insert, A_3_order_under_one_guard_G_027_G_028) {
   EXPECT_EQ(names(g.graph), (Names{"h2", "h", "x", "c", "b", "a", "d", "e", "output", "f", "f2"}));
 }
 
-TEST(Insert, S1_68_S1_73_guards_restore_the_point_also_on_exceptions) {
+TEST(Insert, G_029_S1_68_S1_73_guards_restore_the_point_also_on_exceptions) {
   XOut g;
   try {
     auto at = g.graph.inserting_before(g.out);
@@ -138,7 +138,7 @@ TEST(Insert, W_21_without_a_point_lint_finds_the_broken_order) {
   g.graph.lint({.strict = true});
 }
 
-TEST(Move, N_031_N_032_S1_36_prepend_and_append) {
+TEST(Move, N_052_N_031_N_032_S1_36_prepend_and_append) {
   XOut g;
   Node& a = g.f("a");
   Node& b = g.f("b");
@@ -153,7 +153,7 @@ TEST(Move, N_031_N_032_S1_36_prepend_and_append) {
   EXPECT_EQ(g.graph.size(), 4u);
 }
 
-TEST(Move, F31_next_to_itself_or_where_it_stands_changes_nothing) {
+TEST(Move, F_125_F31_next_to_itself_or_where_it_stands_changes_nothing) {
   XOut g;
   Node& a = g.f("a");
   a.prepend(a);

@@ -75,7 +75,7 @@ TEST(Lint, G_050_S3_75_S4_105_foreign_argument) {
   g.relu.update_arg(0, g.x);
 }
 
-TEST(Lint, G_051_S3_75_S4_105_W_20_order) {
+TEST(Lint, N_033_F_080_G_051_S3_75_S4_105_W_20_order) {
   Fixture g;
   g.out.append(g.add);
   EXPECT_FX_ERROR(g.graph.lint(), LintError, kLintOrder,
@@ -149,7 +149,7 @@ TEST(Lint, G_055_call_module_needs_a_module) {
   g.graph.set_owner(nullptr);
 }
 
-TEST(Lint, G_020_G_021_builders_ask_the_owner) {
+TEST(Lint, G_002_Q_013_G_020_G_021_builders_ask_the_owner) {
   Owner owner;
   Graph graph;
   graph.set_owner(&owner);
@@ -183,7 +183,7 @@ TEST(Lint, a_user_that_the_producer_forgot) {
                   "Node 'add' is missing in the users of 'x'");
 }
 
-TEST(Lint, G_056_lenient_by_default_strict_on_demand) {
+TEST(Lint, G_024_G_088_G_056_lenient_by_default_strict_on_demand) {
   {
     Fixture g;
     g.graph.placeholder("z");

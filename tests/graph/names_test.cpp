@@ -54,7 +54,7 @@ TEST(Names, A_1_placeholders_G_007_G_008_G_011) {
 }
 
 // Golden vector A.2: names given by the caller.
-TEST(Names, A_2_given_names_G_009_G_010) {
+TEST(Names, G_023_A_2_given_names_G_009_G_010) {
   Graph graph;
   Node& x = graph.placeholder("x");
   Names got;
@@ -112,7 +112,7 @@ TEST(Names, G_012_erase_and_rename_never_free_a_name) {
   EXPECT_EQ(graph.call_function("torch.relu", {x}).name(), "relu_2");
 }
 
-TEST(Names, Q_003_a_failed_create_burns_no_name) {
+TEST(Names, N_007_Q_003_a_failed_create_burns_no_name) {
   Graph graph;
   Node& x = graph.placeholder("x");
   EXPECT_FX_ERROR(graph.create_node(Opcode::kCallFunction, Target::string("relu"), {x}), GraphError,

@@ -19,7 +19,7 @@ struct AddRelu {
   Node& out = graph.output(relu);
 };
 
-TEST(Node, S1_03_has_op_target_args_kwargs_and_name) {
+TEST(Node, N_001_S1_03_has_op_target_args_kwargs_and_name) {
   AddRelu g;
   EXPECT_EQ(g.add.op(), Opcode::kCallFunction);
   EXPECT_EQ(g.add.target(), Target::function("operator.add"));
@@ -27,11 +27,17 @@ TEST(Node, S1_03_has_op_target_args_kwargs_and_name) {
   EXPECT_TRUE(g.add.kwargs().empty());
   EXPECT_EQ(g.add.name(), "add");
   EXPECT_EQ(&g.add.graph(), &g.graph);
+  EXPECT_EQ(names(g.add.users()), Names{"relu"});
+  EXPECT_EQ(names(g.add.all_input_nodes()), (Names{"x", "y"}));
+  EXPECT_EQ(g.add.type(), "");
+  EXPECT_TRUE(g.add.meta().empty());
+  EXPECT_EQ(g.add.prev(), &g.y);
+  EXPECT_EQ(g.add.next(), &g.relu);
   EXPECT_EQ(names(g.graph), (Names{"x", "y", "add", "relu", "output"}))
       << "iteration follows the order of execution";
 }
 
-TEST(Node, S3_53_S4_03_N_002_six_opcodes_and_no_other) {
+TEST(Node, N_005_N_006_F_081_G_017_S3_53_S4_03_N_002_six_opcodes_and_no_other) {
   Graph graph;
   Node& x = graph.create_node("placeholder", "x");
   graph.create_node("get_attr", "w");
@@ -61,7 +67,7 @@ TEST(Node, S3_53_S4_03_N_002_six_opcodes_and_no_other) {
   EXPECT_EQ(opcode_name(static_cast<Opcode>(17)), "<illegal opcode>");
 }
 
-TEST(Node, N_003_N_004_placeholder_and_output_shapes) {
+TEST(Node, G_019_N_003_N_004_placeholder_and_output_shapes) {
   Graph graph;
   Node& args = graph.placeholder("*args");
   Node& none = graph.placeholder_with_default("b", Argument());
@@ -118,7 +124,7 @@ TEST(Node, calls_matches_one_overload_or_all) {
   EXPECT_EQ(graph.find_calls("aten::add"), std::vector<Node*>{&tensor});
 }
 
-TEST(Node, S0_71_S1_15_N_011_args_are_replaced_never_changed) {
+TEST(Node, N_010_F_159_S0_71_S1_15_N_011_args_are_replaced_never_changed) {
   AddRelu g;
   static_assert(std::is_const_v<std::remove_reference_t<decltype(g.add.args()[0])>>);
   const Args old(g.add.args().begin(), g.add.args().end());
@@ -132,7 +138,7 @@ TEST(Node, S0_71_S1_15_N_011_args_are_replaced_never_changed) {
   EXPECT_TRUE(g.y.users().contains(g.relu));
 }
 
-TEST(Node, S1_33_W_18_users_are_ordered_and_unique) {
+TEST(Node, N_018_F_129_S1_33_W_18_users_are_ordered_and_unique) {
   Graph graph;
   Node& x = graph.placeholder("x");
   Node& add = graph.call_function("operator.add", {x, x});
@@ -221,7 +227,7 @@ TEST(Node, S1_70_reading_an_operand_for_a_new_node) {
   EXPECT_EQ(g.add.find_kwarg("alpha"), nullptr);
 }
 
-TEST(Node, S3_65_N_025_meta_is_a_free_map_that_copies_keep) {
+TEST(Node, N_027_G_129_S3_65_N_025_meta_is_a_free_map_that_copies_keep) {
   AddRelu g;
   g.add.meta().set("module_name", "linear");
   g.add.meta().set("level", 3);
@@ -277,7 +283,7 @@ TEST(Node, N_024_N_026_type_and_stack_trace) {
   EXPECT_EQ(g.graph.clone()->find_node("add")->stack_trace(), "File \"net.cpp\", line 3");
 }
 
-TEST(Node, S4_53_names_of_dotted_paths) {
+TEST(Node, F_158_S4_53_names_of_dotted_paths) {
   Graph graph;
   Node& x = graph.placeholder("x");
   EXPECT_EQ(graph.call_module("sub_module_a.linear", {x}).name(), "sub_module_a_linear");

@@ -8,7 +8,7 @@ namespace fx {
 namespace {
 
 // Golden vector A.5.
-TEST(Print, A_5_G_072_N_046_S3_25_str_of_a_graph_with_every_opcode) {
+TEST(Print, N_029_N_048_Q_001_F_050_F_063_A_5_G_072_N_046_S3_25_str_of_a_graph_with_every_opcode) {
   Graph graph;
   Node& x = graph.placeholder("x");
   graph.placeholder_with_default("y", 2);
@@ -68,6 +68,29 @@ TEST(Print, N_050_arguments_of_every_kind) {
   EXPECT_EQ(out.format_node(), "return (getattr_1, {'r': to})");
 }
 
+TEST(Print, F_049_N_049_targets_print_with_the_module_they_are_from) {
+  Graph graph;
+  Node& x = graph.placeholder("x");
+  Node& shape = graph.call_function("builtins.getattr", {x, "foo"});
+  Node& add = graph.call_function("operator.add", {shape, 3});
+  graph.output(graph.call_function("torch.add", {add, x}));
+  for (const char* target :
+       {"target=builtins.getattr]", "target=operator.add]", "target=torch.add]"})
+    EXPECT_THAT(graph.str(), ::testing::HasSubstr(target));
+  EXPECT_EQ(graph.call_function("aten::add.Tensor", {x, x}).format_node(),
+            "%add_tensor : [num_users=0] = call_function[target=aten::add.Tensor](args = (%x, %x), "
+            "kwargs = {})");
+}
+
+// Probed on torch 2.15, which puts types that are no names in quotes.
+TEST(Print, F_109_types_are_shown_as_they_were_given) {
+  Graph graph;
+  Node& x = graph.placeholder("x", "list[float]");
+  graph.output(graph.call_function("torch.neg", {x}, {}, {}, "torch.Tensor"));
+  EXPECT_THAT(graph.str(), ::testing::HasSubstr("%x : list[float] [num_users=1]"));
+  EXPECT_THAT(graph.str(), ::testing::HasSubstr("%neg : torch.Tensor [num_users=1]"));
+}
+
 TEST(Print, types_and_odd_text) {
   Graph graph;
   Node& x = graph.placeholder("x", "Tensor");
@@ -83,9 +106,12 @@ TEST(Print, types_and_odd_text) {
   EXPECT_EQ(out.format_node(), "return");
 }
 
-TEST(Print, S3_45_empty_graph) {
+TEST(Print, G_001_S3_45_empty_graph) {
   Graph graph;
   EXPECT_EQ(graph.size(), 0u);
+  EXPECT_TRUE(graph.empty());
+  EXPECT_EQ(graph.owner(), nullptr);
+  EXPECT_EQ(graph.nodes().begin(), graph.nodes().end());
   EXPECT_EQ(graph.str(), "graph():");
   EXPECT_EQ(graph.tabular(),
             "opcode  name  target  args  kwargs\n"

@@ -24,7 +24,7 @@ std::string body(Build&& build, const PythonCodeOptions& options = {}) {
   return source.substr(source.find(head) + head.size());
 }
 
-TEST(PythonCode, G_074_a_whole_file) {
+TEST(PythonCode, G_082_G_074_a_whole_file) {
   struct Net : torch::nn::Module {
     Net() {
       register_parameter("w", torch::ones({2, 3}));
@@ -93,7 +93,7 @@ class MyNet(torch.nn.Module):
 )py");
 }
 
-TEST(PythonCode, G_077_operators_are_infix) {
+TEST(PythonCode, G_097_G_077_operators_are_infix) {
   const std::vector<std::pair<const char*, const char*>> binary = {
       {"add", "x + 2"},     {"sub", "x - 2"},       {"mul", "x * 2"},  {"truediv", "x / 2"},
       {"mod", "x % 2"},     {"floordiv", "x // 2"}, {"pow", "x ** 2"}, {"matmul", "x @ 2"},
@@ -157,6 +157,52 @@ TEST(PythonCode, G_075_values_are_freed_after_their_last_use) {
             "        b = torch.add(a, x)\n"
             "        c = torch.mul(b, b)\n"
             "        return (c, b)\n");
+}
+
+TEST(PythonCode, F_198_a_result_that_nobody_reads_is_freed_at_once) {
+  EXPECT_EQ(body([](Graph& g, Node& x) {
+              Node& y = g.call_method("clone", {x}, {});
+              g.call_method("copy_", {y, x});
+              g.output(y);
+            }),
+            "        clone = x.clone()\n"
+            "        copy_ = clone.copy_(x);  x = copy_ = None\n"
+            "        return clone\n");
+}
+
+TEST(PythonCode, G_076_F_051_types_are_annotations) {
+  const std::string source = body([](Graph& g, Node& x) {
+    Node& a = g.call_function("torch.relu", {x}, {}, "a", "torch.Tensor");
+    Node& b = g.call_function("torch.neg", {a}, {}, "b", "this is no type");
+    g.output(b);
+  });
+  EXPECT_EQ(source,
+            "        a : torch.Tensor = torch.relu(x);  x = None\n"
+            "        b : 'this is no type' = torch.neg(a);  a = None\n"
+            "        return b\n");
+}
+
+TEST(PythonCode, G_089_inputs_after_operations_are_parameters_all_the_same) {
+  Graph graph;
+  Node& a = graph.call_function("torch.ones", {2});
+  Node& x = graph.placeholder("x");
+  graph.output(graph.call_function("torch.add", {a, x}));
+  EXPECT_THAT(python_code(graph), ::testing::HasSubstr("def forward(self, x):\n"
+                                                       "        ones = torch.ones(2)\n"
+                                                       "        add = torch.add(ones, x);"));
+}
+
+TEST(PythonCode, F_192_in_place_operators_keep_writing_to_their_first_operand) {
+  auto graph = std::make_shared<Graph>();
+  Node& a = graph->placeholder("a");
+  Node& b = graph->placeholder("b");
+  graph->output(graph->call_function("operator.imul", {a, b}));
+  EXPECT_THAT(python_code(*graph), ::testing::HasSubstr("imul = _operator_imul(a, b);"));
+  GraphModule module(graph);
+  const at::Tensor x = torch::tensor({2.f});
+  EXPECT_EQ(module(x, torch::tensor({3.f})).toTensor().item<double>(), 6);
+  EXPECT_EQ(x.item<double>(), 6) << "the tensor itself is multiplied";
+  EXPECT_EQ(module(2, 3).toInt(), 6);
 }
 
 TEST(PythonCode, G_078_getattr) {
@@ -334,7 +380,7 @@ TEST(PythonCode, parameters_that_swap_names) {
                                                        "        return (a_1, b_1)\n"));
 }
 
-TEST(PythonCode, G_086_G_087_G_030_small_and_odd_graphs) {
+TEST(PythonCode, Q_002_G_086_G_087_G_030_small_and_odd_graphs) {
   Graph empty;
   EXPECT_THAT(python_code(empty), ::testing::EndsWith("    def forward(self):\n        pass\n"));
   Graph inputs;

@@ -43,7 +43,7 @@ struct Affine {
   GraphModule module{graph};
 };
 
-TEST(RunGraph, S0_04_every_opcode_reaches_its_own_handler) {
+TEST(RunGraph, G_022_F_068_S0_04_every_opcode_reaches_its_own_handler) {
   struct Net : torch::nn::Module {
     Net() {
       register_parameter("w", torch::ones({2}) * 3);

@@ -48,6 +48,15 @@ class HookList {
 
   bool empty() const noexcept { return hooks_.empty(); }
 
+  /// The hooks that are in place now, for another list: removing one here leaves it there.
+  HookList independent_copy() const {
+    HookList copy;
+    for (const Entry& entry : hooks_)
+      if (!entry.state->removed)
+        copy.hooks_.push_back({std::make_shared<detail::HookState>(), entry.hook});
+    return copy;
+  }
+
   void operator()(Args... args) {
     const std::size_t count = hooks_.size();
     for (std::size_t i = 0; i < count; ++i) {
