@@ -9,6 +9,18 @@
 
 namespace fx {
 
+namespace {
+
+// The tracer of a proxy that was made without one. It dies with that proxy, so that what comes of
+// the proxy gets a tracer of its own.
+class OwnTracer final : public GraphAppendingTracer {
+ public:
+  using GraphAppendingTracer::GraphAppendingTracer;
+  Proxy proxy(Node& node) override { return Proxy(node); }
+};
+
+}  // namespace
+
 // Shared by all copies of one proxy, so that a lazy attribute is recorded once.
 struct Proxy::State {
   Node* node = nullptr;
@@ -23,7 +35,7 @@ struct Proxy::State {
 Proxy::Proxy(Node& node, TracerBase* tracer) : state_(std::make_shared<State>()) {
   state_->node = &node;
   if (!tracer) {
-    state_->own_tracer = std::make_unique<GraphAppendingTracer>(node.graph());
+    state_->own_tracer = std::make_unique<OwnTracer>(node.graph());
     tracer = state_->own_tracer.get();
   }
   state_->tracer = tracer->alive();

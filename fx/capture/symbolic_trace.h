@@ -3,6 +3,7 @@
 #include <torch/nn/module.h>
 #include <torch/nn/pimpl.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "fx/base/error.h"
+#include "fx/capture/graph_module_tracing.h"
 #include "fx/capture/proxy_tensor.h"
 #include "fx/capture/sequential.h"
 #include "fx/capture/signature.h"
@@ -38,14 +40,19 @@ std::shared_ptr<GraphModule> make_graph_module(const Tracer& tracer, const torch
                                                std::shared_ptr<Graph> graph,
                                                std::string class_name);
 
-/// One parameter of the traced callable: a proxy, a proxy tensor, or the concrete value.
+/// Whether input `name` is fixed to None; records that it has to be.
+bool is_fixed_to_none(const TraceOptions& options, const std::string& name, const Proxy& input);
+
+/// One leaf of an input of the traced callable: a proxy, a proxy tensor, or the concrete value.
 template <typename T>
 T make_input(const Proxy& proxy, const std::string& name, const TraceOptions& options) {
   if constexpr (std::is_same_v<T, Proxy>) {
     return proxy;
   } else if constexpr (std::is_same_v<T, at::Tensor> ||
                        std::is_same_v<T, std::optional<at::Tensor>>) {
-    return T(static_cast<at::Tensor>(proxy));
+    T made{};
+    if (!is_fixed_to_none(options, name, proxy)) made = static_cast<at::Tensor>(proxy);
+    return made;
   } else if constexpr (std::is_same_v<T, bool>) {
     return concrete_value(options, name, proxy, "bool").to_bool();
   } else if constexpr (std::is_integral_v<T>) {
@@ -65,6 +72,146 @@ T make_input(const Proxy& proxy, const std::string& name, const TraceOptions& op
   }
 }
 
+/// The inputs of a traced callable: one tree for each parameter, over the names of the leaves,
+/// which are the placeholders.
+struct InputTrees {
+  std::vector<TreeSpec> trees;
+  std::vector<std::string> leaves;
+  bool structured = false;
+
+  /// Adds a parameter: its leaves are name_1, name_2, ... unless it is one leaf itself.
+  void add(const std::string& name, TreeSpec tree);
+  /// What the GraphModule takes, as GraphModule::set_specs wants it; nothing when it is flat.
+  std::optional<TreeSpec> in_spec() const;
+};
+
+/// The structure given for parameter `name`, which is a `container`.
+/// @throws TraceError kConcreteArgs when there is none.
+const TreeSpec& given_structure(const TraceOptions& options, const std::string& name,
+                                std::string_view container);
+/// @throws TraceError kConcreteArgs
+void check_kind(const TreeSpec& tree, TreeSpec::Kind wanted, const std::string& name);
+
+/// Sets what is left to set once the graph is there: defaults of inputs that are fixed to None,
+/// metadata. @throws TraceError kConcreteArgs for metadata of an input that is not there.
+void finish_inputs(Graph& graph, const TraceOptions& options,
+                   const std::vector<std::string>& names);
+
+template <typename T>
+struct InputType {
+  static constexpr bool kIsLeaf = true;
+  static TreeSpec tree(const TraceOptions&, const std::string&) { return {}; }
+};
+template <typename... T>
+struct InputType<std::tuple<T...>> {
+  static constexpr bool kIsLeaf = false;
+  static TreeSpec tree(const TraceOptions& options, const std::string& name) {
+    TreeSpec spec;
+    spec.kind = TreeSpec::Kind::kTuple;
+    spec.children = {InputType<T>::tree(options, name)...};
+    return spec;
+  }
+};
+template <typename A, typename B>
+struct InputType<std::pair<A, B>> : InputType<std::tuple<A, B>> {};
+template <typename T>
+struct InputType<std::vector<T>> {
+  static constexpr bool kIsLeaf = std::is_same_v<T, std::int64_t>;
+  static TreeSpec tree(const TraceOptions& options, const std::string& name) {
+    if constexpr (kIsLeaf) return {};
+    const TreeSpec& spec = given_structure(options, name, "std::vector");
+    check_kind(spec, TreeSpec::Kind::kList, name);
+    return spec;
+  }
+};
+template <typename T>
+struct InputType<std::map<std::string, T>> {
+  static constexpr bool kIsLeaf = false;
+  static TreeSpec tree(const TraceOptions& options, const std::string& name) {
+    const TreeSpec& spec = given_structure(options, name, "std::map");
+    check_kind(spec, TreeSpec::Kind::kDict, name);
+    return spec;
+  }
+};
+
+/// Takes the leaves of one parameter off the inputs and builds what the callable gets.
+class InputBuilder {
+ public:
+  InputBuilder(const std::vector<Proxy>& inputs, const std::vector<std::string>& names,
+               const TraceOptions& options)
+      : inputs_(inputs), names_(names), options_(options) {}
+
+  template <typename T>
+  T build(const TreeSpec& tree) {
+    return Builder<T>::build(*this, tree);
+  }
+
+ private:
+  template <typename T>
+  struct Builder {
+    static T build(InputBuilder& from, const TreeSpec& tree) {
+      check_kind(tree, TreeSpec::Kind::kLeaf, from.names_[from.next_]);
+      const std::size_t at = from.next_++;
+      return make_input<T>(from.inputs_[at], from.names_[at], from.options_);
+    }
+  };
+  template <typename... T>
+  struct Builder<std::tuple<T...>> {
+    static std::tuple<T...> build(InputBuilder& from, const TreeSpec& tree) {
+      return build_items(from, tree, std::index_sequence_for<T...>());
+    }
+    template <std::size_t... I>
+    static std::tuple<T...> build_items(InputBuilder& from, const TreeSpec& tree,
+                                        std::index_sequence<I...>) {
+      return std::tuple<T...>{from.build<T>(tree.children.at(I))...};  // braces: in order
+    }
+  };
+  template <typename A, typename B>
+  struct Builder<std::pair<A, B>> {
+    static std::pair<A, B> build(InputBuilder& from, const TreeSpec& tree) {
+      A first = from.build<A>(tree.children.at(0));
+      return {std::move(first), from.build<B>(tree.children.at(1))};
+    }
+  };
+  template <typename T>
+    requires(!std::is_same_v<T, std::int64_t>)
+  struct Builder<std::vector<T>> {
+    static std::vector<T> build(InputBuilder& from, const TreeSpec& tree) {
+      check_kind(tree, TreeSpec::Kind::kList, from.names_.at(from.next_));
+      std::vector<T> items;
+      for (const TreeSpec& child : tree.children) items.push_back(from.build<T>(child));
+      return items;
+    }
+  };
+  template <typename T>
+  struct Builder<std::map<std::string, T>> {
+    static std::map<std::string, T> build(InputBuilder& from, const TreeSpec& tree) {
+      check_kind(tree, TreeSpec::Kind::kDict, from.names_.at(from.next_));
+      std::map<std::string, T> items;
+      for (std::size_t i = 0; i < tree.children.size(); ++i)
+        items.emplace(tree.keys[i], from.build<T>(tree.children[i]));
+      return items;
+    }
+  };
+
+  const std::vector<Proxy>& inputs_;
+  const std::vector<std::string>& names_;
+  const TraceOptions& options_;
+  std::size_t next_ = 0;
+};
+
+/// Trees for parameters of the types Params.
+template <typename Params>
+InputTrees input_trees(const TraceOptions& options) {
+  constexpr std::size_t kArity = std::tuple_size_v<Params>;
+  const auto names = default_input_names(kArity, options);
+  InputTrees trees;
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    (trees.add(names[I], InputType<std::tuple_element_t<I, Params>>::tree(options, names[I])), ...);
+  }(std::make_index_sequence<kArity>());
+  return trees;
+}
+
 template <typename Fn, typename... Args>
 TraceArg invoke_traced(Fn& fn, Args&&... args) {
   if constexpr (std::is_void_v<std::invoke_result_t<Fn&, Args...>>) {
@@ -76,11 +223,12 @@ TraceArg invoke_traced(Fn& fn, Args&&... args) {
 }
 
 template <typename Fn, typename Params, std::size_t... I>
-TraceArg call_with_params(Fn& fn, std::vector<Proxy>& inputs, const std::vector<std::string>& names,
+TraceArg call_with_params(Fn& fn, const std::vector<Proxy>& inputs, const InputTrees& trees,
                           const TraceOptions& options, std::index_sequence<I...>) {
+  InputBuilder builder(inputs, trees.leaves, options);
   // Lvalues: forward may take its parameters by reference.
   std::tuple<std::tuple_element_t<I, Params>...> params{
-      make_input<std::tuple_element_t<I, Params>>(inputs[I], names[I], options)...};
+      builder.build<std::tuple_element_t<I, Params>>(trees.trees[I])...};
   return invoke_traced(fn, std::get<I>(params)...);
 }
 
@@ -99,18 +247,30 @@ std::shared_ptr<Graph> trace_callable(Tracer& tracer, const torch::nn::Module& r
                   "symbolic_trace: the callable takes neither proxies nor a known signature");
     const auto names = default_input_names(kArity, options);
     check_concrete_args(options, names);
-    return tracer.trace_with(root, names, [&](std::vector<Proxy>& inputs) {
+    auto graph = tracer.trace_with(root, names, [&](std::vector<Proxy>& inputs) {
       return call_with_proxies(fn, inputs, std::make_index_sequence<kArity>());
     });
+    finish_inputs(*graph, options, names);
+    return graph;
   } else {
-    constexpr std::size_t kArity = std::tuple_size_v<Params>;
-    const auto names = default_input_names(kArity, options);
-    check_concrete_args(options, names);
-    return tracer.trace_with(root, names, [&](std::vector<Proxy>& inputs) {
-      return call_with_params<Fn, Params>(fn, inputs, names, options,
-                                          std::make_index_sequence<kArity>());
+    const InputTrees trees = input_trees<Params>(options);
+    check_concrete_args(options, trees.leaves);
+    auto graph = tracer.trace_with(root, trees.leaves, [&](std::vector<Proxy>& inputs) {
+      return call_with_params<Fn, Params>(fn, inputs, trees, options,
+                                          std::make_index_sequence<std::tuple_size_v<Params>>());
     });
+    finish_inputs(*graph, options, trees.leaves);
+    return graph;
   }
+}
+
+/// The in_spec for a callable with these parameters, if one of them has structure.
+template <typename Params>
+std::optional<TreeSpec> in_spec_of(const TraceOptions& options) {
+  if constexpr (std::is_void_v<Params>)
+    return std::nullopt;
+  else
+    return input_trees<Params>(options).in_spec();
 }
 
 template <typename T>
@@ -135,6 +295,8 @@ std::shared_ptr<Graph> trace(Tracer& tracer, Root&& root, const TraceOptions& op
     return tracer.trace_with(root, names, [&](std::vector<Proxy>& inputs) {
       return detail::trace_sequential(tracer, module, inputs[0]);
     });
+  } else if constexpr (std::derived_from<R, GraphModule>) {
+    return detail::trace_graph_module(tracer, root);
   } else if constexpr (detail::ModuleClass<R>) {
     R& module = const_cast<R&>(root);
     auto forward = [&module](auto&&... args) -> decltype(module.forward(
@@ -152,6 +314,25 @@ std::shared_ptr<Graph> trace(Tracer& tracer, Root&& root, const TraceOptions& op
   }
 }
 
+/// Traces `function`, a callable or a member function of `root`, in the attribute space of a
+/// module: other methods than forward (torch.fx's traced_func_name), or code around a module.
+template <typename Module, typename Function>
+std::shared_ptr<Graph> trace_method(Tracer& tracer, const Module& root, Function function,
+                                    const TraceOptions& options = {}) {
+  if constexpr (std::is_member_function_pointer_v<Function>) {
+    auto& module = const_cast<Module&>(root);
+    auto call = [&module, function](auto&&... args) -> decltype((module.*function)(
+                                                        std::forward<decltype(args)>(args)...)) {
+      return (module.*function)(std::forward<decltype(args)>(args)...);
+    };
+    return detail::trace_callable<typename detail::MemberSignature<Function>::Params>(
+        tracer, root, call, options);
+  } else {
+    return detail::trace_callable<typename detail::CallableSignature<Function>::Params>(
+        tracer, root, function, options);
+  }
+}
+
 /// Traces with an own tracer and gives a GraphModule that shares the root's state.
 template <typename Root>
 std::shared_ptr<GraphModule> symbolic_trace(Tracer& tracer, Root&& root,
@@ -161,16 +342,29 @@ std::shared_ptr<GraphModule> symbolic_trace(Tracer& tracer, Root&& root,
     return symbolic_trace(tracer, *root, options);
   } else {
     auto graph = trace(tracer, root, options);
-    if constexpr (detail::ModuleClass<R>) {
-      return detail::make_graph_module(
+    std::shared_ptr<GraphModule> made;
+    if constexpr (std::derived_from<R, GraphModule>) {
+      made = detail::make_graph_module(
+          tracer, root, std::move(graph),
+          options.class_name.empty() ? root.class_name() : options.class_name);
+      made->set_specs(root.in_spec(), root.out_spec());
+    } else if constexpr (detail::ModuleClass<R>) {
+      made = detail::make_graph_module(
           tracer, root, std::move(graph),
           options.class_name.empty() ? module_type_name(root) : options.class_name);
+      made->set_specs(detail::in_spec_of<typename detail::ForwardSignature<R>::Params>(options),
+                      std::nullopt);
     } else {
       static const torch::nn::Module kNoModule;
-      return detail::make_graph_module(
+      made = detail::make_graph_module(
           tracer, kNoModule, std::move(graph),
           options.class_name.empty() ? "GraphModule" : options.class_name);
+      made->set_specs(
+          detail::in_spec_of<typename detail::CallableSignature<std::decay_t<Root>>::Params>(
+              options),
+          std::nullopt);
     }
+    return made;
   }
 }
 

@@ -4,8 +4,10 @@
 
 #include <array>
 #include <concepts>
+#include <functional>
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -14,16 +16,31 @@
 
 #include "fx/graph/argument.h"
 
+namespace torch::nn {
+class Module;
+}
+
 namespace fx {
 
 class Proxy;
+class TracerBase;
 
 /// A value on its way into a traced graph: anything that may be an Argument, and tensors, which
 /// only the tracer can turn into one (a proxy tensor is its node, a real tensor an attribute).
 /// Aggregates nest. Cheap to copy.
 class TraceArg {
  public:
-  enum class Kind : std::uint8_t { kArgument, kTensor, kProxy, kList, kTuple, kDict, kSlice };
+  enum class Kind : std::uint8_t {
+    kArgument,
+    kTensor,
+    kProxy,
+    kList,
+    kTuple,
+    kDict,
+    kSlice,
+    kModule,
+    kObject,
+  };
 
   TraceArg() : kind_(Kind::kArgument) {}
   TraceArg(Argument argument) : kind_(Kind::kArgument), argument_(std::move(argument)) {}
@@ -61,6 +78,22 @@ class TraceArg {
     }
   }
 
+  /// A submodule of the traced root, for a wrapped function that takes one: becomes a get_attr
+  /// node.
+  template <typename M>
+    requires std::derived_from<M, torch::nn::Module>
+  TraceArg(const std::shared_ptr<M>& module) : kind_(Kind::kModule), module_(module) {}
+  /// An object that says itself what it is in a graph (torch.fx's __fx_create_arg__):
+  /// `fx::Argument fx_create_arg(fx::TracerBase& tracer) const`.
+  template <typename T>
+    requires requires(const T& object, TracerBase& tracer) {
+      { object.fx_create_arg(tracer) } -> std::convertible_to<Argument>;
+    }
+  TraceArg(const T& object)
+      : kind_(Kind::kObject),
+        create_arg_(std::make_shared<const CreateArg>(
+            [object](TracerBase& tracer) -> Argument { return object.fx_create_arg(tracer); })) {}
+
   static TraceArg list(std::vector<TraceArg> items) {
     return aggregate(Kind::kList, std::move(items));
   }
@@ -78,6 +111,9 @@ class TraceArg {
   const Proxy& proxy() const;
   const std::vector<TraceArg>& items() const noexcept { return items_; }
   const std::vector<Argument>& keys() const noexcept { return keys_; }
+  const torch::nn::Module& module() const noexcept { return *module_; }
+  /// What an object becomes.
+  Argument create_arg(TracerBase& tracer) const { return (*create_arg_)(tracer); }
 
  private:
   static TraceArg aggregate(Kind kind, std::vector<TraceArg> items) {
@@ -93,6 +129,9 @@ class TraceArg {
   std::shared_ptr<const Proxy> proxy_;
   std::vector<TraceArg> items_;
   std::vector<Argument> keys_;  // of a dict
+  std::shared_ptr<const torch::nn::Module> module_;
+  using CreateArg = std::function<Argument(TracerBase&)>;
+  std::shared_ptr<const CreateArg> create_arg_;
 };
 
 /// A keyword argument of a recorded call: `fx::kw("min", 0.0)`.

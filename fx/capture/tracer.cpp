@@ -7,9 +7,11 @@
 
 #include "fx/base/error.h"
 #include "fx/base/text.h"
+#include "fx/capture/graph_module_tracing.h"
 #include "fx/capture/proxy_tensor.h"
 #include "fx/graph/module_path.h"
 #include "fx/graph/module_types.h"
+#include "fx/graph/traceback.h"
 #include "fx/ops/effects.h"
 
 namespace fx {
@@ -34,7 +36,9 @@ Node& TracerBase::create_node(Opcode op, Target target, Args args, Kwargs kwargs
                                                   ". FX only supports functional code");
   }
   Node& node = graph().create_node(op, target, std::move(args), std::move(kwargs), name, type);
-  if (record_stack_traces) node.set_stack_trace(c10::get_lazy_backtrace(1, 32)->get());
+  traceback::stamp(node);
+  if (record_stack_traces && node.stack_trace().empty())
+    node.set_stack_trace(c10::get_lazy_backtrace(1, 32)->get());
   return node;
 }
 
@@ -89,8 +93,18 @@ Argument TracerBase::create_arg(const TraceArg& value) {
         pairs.emplace_back(value.keys()[i], create_arg(value.items()[i]));
       return Argument::dict(std::move(pairs));
     }
+    case TraceArg::Kind::kModule:
+      return create_module_arg(value.module());
+    case TraceArg::Kind::kObject:
+      return value.create_arg(*this);
   }
   FX_ASSERT(false, "unknown kind of trace argument");
+}
+
+Argument TracerBase::create_module_arg(const torch::nn::Module& module) {
+  throw TraceError(ErrorCode::kBadArgument,
+                   "a module of class " + module_type_name(module) +
+                       " cannot become an argument of a graph that has no root: use get_attr");
 }
 
 bool TracerBase::to_bool(const Proxy& proxy) {
@@ -126,8 +140,19 @@ thread_local std::vector<Tracer*> running_tracers;
 }  // namespace
 
 struct Tracer::Running {
-  explicit Running(Tracer& t) { running_tracers.push_back(&t); }
-  ~Running() { running_tracers.pop_back(); }
+  explicit Running(Tracer& t) : graph_modules(t), before(detail::call_recorder()) {
+    running_tracers.push_back(&t);
+    detail::call_recorder() = &graph_modules;
+  }
+  ~Running() {
+    detail::call_recorder() = before;
+    running_tracers.pop_back();
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+  detail::GraphModuleTracing graph_modules;
+  detail::CallRecorder* before;
 };
 
 Tracer* Tracer::current() noexcept {
@@ -148,10 +173,17 @@ void Tracer::index_root(const torch::nn::Module& root) {
   constants_.clear();
   fresh_.clear();
   module_stack_.clear();
+  constant_paths_.clear();
   // The first path of a shared module or tied tensor counts.
   index_modules(root, "");
   for (const torch::nn::Module* module : modules_) index_tensors(*module, detail::parameters);
   for (const torch::nn::Module* module : modules_) index_tensors(*module, detail::buffers);
+  for (const torch::nn::Module* module : modules_)
+    if (const auto* graph_module = dynamic_cast<const GraphModule*>(module))
+      for (const auto& [path, tensor] : graph_module->constants())
+        if (tensor.defined())
+          constant_paths_.emplace(tensor.unsafeGetTensorImpl(),
+                                  detail::join_path(module_paths_.at(module), path));
 }
 
 void Tracer::index_modules(const torch::nn::Module& module, const std::string& path) {
@@ -218,7 +250,8 @@ std::shared_ptr<Graph> Tracer::trace_with(
 Node& Tracer::create_node(Opcode op, Target target, Args args, Kwargs kwargs, std::string_view name,
                           std::string_view type) {
   Node& node = TracerBase::create_node(op, target, std::move(args), std::move(kwargs), name, type);
-  if (!module_stack_.empty()) node.meta().set("nn_module_stack", module_stack_);
+  if (!module_stack_.empty() && !node.meta().contains("nn_module_stack"))
+    node.meta().set("nn_module_stack", module_stack_);
   return node;
 }
 
@@ -233,9 +266,16 @@ Argument Tracer::create_tensor_arg(const at::Tensor& tensor) {
   return *attribute.node;
 }
 
+Argument Tracer::create_module_arg(const torch::nn::Module& module) {
+  return create_node(Opcode::kGetAttr, Target::string(path_of_module(module)), {}, {}, {}, {});
+}
+
 std::string Tracer::constant_path(const at::Tensor& tensor) {
   for (const auto& [path, known] : constants_)
     if (known.is_same(tensor)) return path;
+  if (auto found = constant_paths_.find(tensor.unsafeGetTensorImpl());
+      found != constant_paths_.end())
+    return constants_.emplace_back(found->second, tensor).first;
   return constants_.emplace_back(get_fresh_qualname("_tensor_constant"), tensor).first;
 }
 
@@ -283,6 +323,8 @@ std::string Tracer::get_fresh_qualname(std::string_view prefix) const {
 bool Tracer::is_taken(const std::string& path) const {
   for (const auto& constant : constants_)
     if (constant.first == path) return true;
+  for (const auto& [tensor, constant] : constant_paths_)
+    if (constant == path) return true;
   const ModulePath of_root(path);
   return root_ && (of_root.find_module(*root_) || of_root.find_tensor(*root_));
 }

@@ -51,6 +51,9 @@ class TracerBase {
   virtual Argument create_arg(const TraceArg& value);
   /// A real tensor as an argument.
   virtual Argument create_tensor_arg(const at::Tensor& tensor) = 0;
+  /// A module as an argument, which only a tracer with a root can name.
+  /// @throws TraceError kBadArgument by default, kUnknownModule.
+  virtual Argument create_module_arg(const torch::nn::Module& module);
   /// bool(proxy). @throws TraceError kControlFlow by default.
   virtual bool to_bool(const Proxy& proxy);
   /// for (... : proxy). @throws TraceError kIterate by default.
@@ -93,7 +96,18 @@ struct TraceOptions {
   std::map<std::string, Argument> concrete_args = {};
   /// Class name of the GraphModule; default: the class or "GraphModule".
   std::string class_name = {};
+  /// How many items the containers have that an input is made of, by its name: needed for
+  /// parameters that hold a std::vector or std::map. The leaves of input "x" become the inputs x_1,
+  /// x_2, ...: of these there are placeholders, and concrete_args may fix them (torch.fx's PH). The
+  /// GraphModule takes the structure (in_spec).
+  std::map<std::string, TreeSpec> structures = {};
+  /// Metadata for placeholders, by name; what a tracer has set there stays (torch.fx's PHWithMeta).
+  std::map<std::string, Meta> input_meta = {};
 };
+
+namespace detail {
+class GraphModuleTracing;
+}
 
 /// Symbolic tracing: runs a program once on proxies (torch.fx.Tracer).
 ///
@@ -117,6 +131,8 @@ class Tracer : public TracerBase {
   /// Parameters and buffers of the root become get_attr nodes (one each), other tensors constants
   /// "_tensor_constantN", one per tensor.
   Argument create_tensor_arg(const at::Tensor& tensor) override;
+  /// A get_attr node of the path of the module.
+  Argument create_module_arg(const torch::nn::Module& module) override;
 
   /// Whether calls of `module` are recorded as one call_module node instead of being traced
   /// through. Default: all of torch::nn but the containers.
@@ -140,6 +156,7 @@ class Tracer : public TracerBase {
 
  private:
   struct Running;
+  friend class detail::GraphModuleTracing;
   // A tensor that became or may become a get_attr node.
   struct Attribute {
     const std::string* module_path = nullptr;  // of a parameter or buffer of the root
@@ -153,12 +170,17 @@ class Tracer : public TracerBase {
   void index_tensors(const torch::nn::Module& module, TensorsOf tensors_of);
   std::string constant_path(const at::Tensor& tensor);
   bool is_taken(const std::string& path) const;
+  bool knows_module(const torch::nn::Module& module) const {
+    return module_paths_.contains(&module);
+  }
 
   std::shared_ptr<Graph> graph_;
   const torch::nn::Module* root_ = nullptr;
   std::unordered_map<const torch::nn::Module*, std::string> module_paths_;
   std::vector<const torch::nn::Module*> modules_;  // the root and all modules below, in their order
   std::unordered_map<const c10::TensorImpl*, Attribute> attributes_;
+  // Paths of the constants of GraphModules in the root: they keep them.
+  std::unordered_map<const c10::TensorImpl*, std::string> constant_paths_;
   std::unordered_map<std::string, int> module_calls_;
   GraphModule::Constants constants_;
   mutable std::map<std::string, std::size_t, std::less<>>

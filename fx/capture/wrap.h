@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -8,11 +9,23 @@
 #include "fx/base/error.h"
 #include "fx/capture/proxy_tensor.h"
 #include "fx/capture/signature.h"
+#include "fx/graph/graph_module.h"
 #include "fx/graph/module_call.h"
 #include "fx/ops/call.h"
 #include "fx/ops/effects.h"
 
 namespace fx {
+
+/// A submodule that a wrapped function takes.
+template <>
+struct FromValue<std::shared_ptr<torch::nn::Module>> {
+  static std::shared_ptr<torch::nn::Module> get(const Value& value) {
+    const auto* module =
+        value.isCapsule() ? dynamic_cast<const ModuleValue*>(value.toCapsule().get()) : nullptr;
+    if (!module) throw RunError(ErrorCode::kWrongType, "wanted a module, found " + describe(value));
+    return module->module;
+  }
+};
 
 /// A wrapped function: a leaf of symbolic tracing (torch.fx.wrap). Called with proxies or proxy
 /// tensors it records one call_function node of its name, called with values it runs.
@@ -80,7 +93,8 @@ WrappedFunction boxed_wrapper(const std::string& name, F function, std::tuple<Pa
 
 /// Wraps a C++ function under `name`, so that tracing records a call of it instead of looking
 /// inside, and so that graphs with that target run. The function's parameter types must be known
-/// (no template): tensors, numbers, strings, lists and tuples of them.
+/// (no template): tensors, numbers, strings, lists and tuples of them; a submodule of the traced
+/// root as std::shared_ptr<torch::nn::Module>.
 /// @param side_effect keeps calls whose result nobody uses.
 /// @throws TraceError kWrap when the name belongs to an operator or built-in.
 template <typename F>

@@ -356,7 +356,7 @@ TEST(Inspect, S3_22_which_functions_can_be_run) {
   EXPECT_GT(registered_operators().size(), operators.size());
 }
 
-TEST(Inspect, S3_26_shape_propagation_names_the_node_with_a_wrong_shape) {
+TEST(Inspect, G_126_S3_26_shape_propagation_names_the_node_with_a_wrong_shape) {
   auto gm = symbolic_trace([](auto x, auto y) { return relu(x.matmul(y)); });
   EXPECT_FX_ERROR(ShapeProp(*gm).propagate({torch::ones({2, 3}), torch::ones({2, 3})}), RunError,
                   kNodeFailed, "matmul");

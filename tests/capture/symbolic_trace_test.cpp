@@ -49,7 +49,7 @@ TEST(SymbolicTrace, S0_15_S0_35_S0_42_S4_02_S4_27_gives_a_printable_graph_module
   EXPECT_TRUE(torch::equal((*gm)(x, y).toTensor(), net->forward(x, y)));
 }
 
-TEST(SymbolicTrace, S0_37_one_get_attr_for_a_parameter_used_twice) {
+TEST(SymbolicTrace, T_025_S0_37_one_get_attr_for_a_parameter_used_twice) {
   struct Inner : torch::nn::Module {
     Inner() : weight(register_parameter("weight", torch::ones({3}))) {}
     at::Tensor weight;
@@ -67,7 +67,7 @@ TEST(SymbolicTrace, S0_37_one_get_attr_for_a_parameter_used_twice) {
   EXPECT_EQ(reads[0]->num_users(), 2u);
 }
 
-TEST(SymbolicTrace, S0_22_branching_on_a_proxy_throws) {
+TEST(SymbolicTrace, T_008_S0_22_branching_on_a_proxy_throws) {
   EXPECT_FX_ERROR(symbolic_trace([](Proxy x) { return x.sum() > 0 ? x : -x; }), TraceError,
                   kControlFlow,
                   "symbolically traced variables cannot be used as inputs to control flow");
@@ -97,7 +97,7 @@ TEST(SymbolicTrace, S1_38_wrap_records_all_arguments) {
   EXPECT_TRUE(node.kwargs().empty());
 }
 
-TEST(SymbolicTrace, S4_19_wrap_refuses_names_of_operators) {
+TEST(SymbolicTrace, T_040_S4_19_wrap_refuses_names_of_operators) {
   auto function = [](at::Tensor x) { return x; };
   EXPECT_FX_ERROR(wrap("aten::relu", function), TraceError, kWrap, "cannot wrap 'aten::relu'");
   EXPECT_FX_ERROR(wrap("operator.add", function), TraceError, kWrap, "cannot wrap 'operator.add'");
@@ -131,7 +131,7 @@ TEST(SymbolicTrace, S1_56_keywords_stay_keywords_in_order) {
   EXPECT_EQ((*gm)(torch::tensor(7.0)).toTensor().item<double>(), 5.0);
 }
 
-TEST(SymbolicTrace, S3_02_S3_03_S3_04_a_proxy_is_its_node_and_its_tracer) {
+TEST(SymbolicTrace, T_004_S3_02_S3_03_S3_04_a_proxy_is_its_node_and_its_tracer) {
   Tracer tracer;
   std::string text;
   Node* node = nullptr;
@@ -298,7 +298,7 @@ struct ThreeLayers : torch::nn::Module {
   nn::Linear linear2;
 };
 
-TEST(SymbolicTrace, S3_41_leaf_modules_become_call_module) {
+TEST(SymbolicTrace, T_021_S3_41_leaf_modules_become_call_module) {
   auto gm = symbolic_trace(std::make_shared<ThreeLayers>());
   EXPECT_EQ(
       gm->graph().str(),
@@ -356,7 +356,7 @@ struct TwoSubs : torch::nn::Module {
   PrintingSub sub_module_a, sub_module_b;
 };
 
-TEST(SymbolicTrace, S4_48_S4_51_forward_runs_once_while_tracing_unless_leaf) {
+TEST(SymbolicTrace, T_023_S4_48_S4_51_forward_runs_once_while_tracing_unless_leaf) {
   register_module_type<PrintingSubImpl>("PrintingSub", "x", /*is_leaf=*/false);
   int calls = 0;
   auto net = std::make_shared<TwoSubs>(&calls);
@@ -383,7 +383,7 @@ TEST(SymbolicTrace, S4_48_S4_51_forward_runs_once_while_tracing_unless_leaf) {
   EXPECT_TRUE(torch::equal(y, (*through)(x).toTensor()));
 }
 
-TEST(SymbolicTrace, S4_25_variadic_placeholders_collect_the_rest) {
+TEST(SymbolicTrace, F_004_S4_25_variadic_placeholders_collect_the_rest) {
   auto graph = std::make_shared<Graph>();
   Node& x = graph->placeholder("x");
   Node& rest = graph->placeholder("*args");
@@ -400,7 +400,7 @@ TEST(SymbolicTrace, S4_25_variadic_placeholders_collect_the_rest) {
       Interpreter(gm).run({one, one * 2, one * 9}, {.kwargs = keywords}).toTensor(), one * 15));
 }
 
-TEST(SymbolicTrace, S3_66_concrete_arguments_specialise_an_input) {
+TEST(SymbolicTrace, F_160_T_033_S3_66_concrete_arguments_specialise_an_input) {
   auto fn = [](at::Tensor x, bool negate, std::int64_t k) { return negate ? -x * k : x * k; };
   auto gm = symbolic_trace(
       fn, {.input_names = {"x", "negate", "k"}, .concrete_args = {{"negate", true}, {"k", 3}}});

@@ -40,7 +40,7 @@ TEST(TraceTrouble, S0_17_indexing_is_recorded_and_item_assignment_refused) {
   static_assert(std::is_assignable_v<Proxy&, Proxy>, "a variable takes another proxy");
 }
 
-TEST(TraceTrouble, S0_18_S4_33_only_control_flow_on_plain_values_traces) {
+TEST(TraceTrouble, T_009_S0_18_S4_33_only_control_flow_on_plain_values_traces) {
   EXPECT_FX_ERROR(symbolic_trace([](Proxy x) {
                     if (x.sum() > 0) return x;
                     return -x;
@@ -240,7 +240,7 @@ TEST(TraceTrouble, S4_17_modules_that_nobody_registered) {
                   "To mend it: register the module as a submodule of the traced root");
 }
 
-TEST(TraceTrouble, S4_28_dynamic_arguments) {
+TEST(TraceTrouble, F_138_S4_28_dynamic_arguments) {
   EXPECT_FX_ERROR(symbolic_trace([](Proxy x) {
                     return record_call("builtins.dict",
                                        {TraceArg::dict({{Argument(x.node()), TraceArg(1)}})});
@@ -265,7 +265,7 @@ TEST(TraceTrouble, S4_32_printing_records_nothing_and_a_proxy_is_no_tensor) {
                   "len()");
 }
 
-TEST(TraceTrouble, S4_46_errors_show_where_a_node_was_made_when_asked_to) {
+TEST(TraceTrouble, G_122_S4_46_errors_show_where_a_node_was_made_when_asked_to) {
   const auto body = [](Proxy x, Proxy y) { return x.matmul(y); };
   Tracer plain, recording;
   recording.record_stack_traces = true;

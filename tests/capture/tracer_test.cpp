@@ -20,7 +20,7 @@ struct LinearRelu : torch::nn::Module {
   nn::ReLU relu;
 };
 
-TEST(Tracer, S0_21_S3_62_every_hook_can_be_overridden) {
+TEST(Tracer, T_005_S0_21_S3_62_every_hook_can_be_overridden) {
   struct Recording : Tracer {
     std::vector<std::string> log;
 
@@ -116,7 +116,7 @@ TEST(Tracer, T_022_modules_that_are_not_registered_are_refused) {
                   "not installed as a submodule");
 }
 
-TEST(Tracer, T_060_mutable_operators_are_refused_on_request) {
+TEST(Tracer, G_104_T_060_mutable_operators_are_refused_on_request) {
   Tracer tracer;
   tracer.check_mutable_operations = true;
   EXPECT_FX_ERROR(trace(tracer, [](at::Tensor x) { return x.sigmoid_(); }), TraceError, kMutableOp,

@@ -330,5 +330,39 @@ TEST(Interpreter, S4_08_call_module_overrides_profile_change_and_debug) {
   EXPECT_EQ(debugging.log, (Log{"call_module: linear"}));
 }
 
+// torch.fx's test_interpreter_run_node_override and test_interpreter_onthefly_swap.
+TEST(Interpreter, F_092_run_node_sees_every_node_F_093_handlers_swap_on_the_fly) {
+  auto graph = std::make_shared<Graph>();
+  Node& x = graph->placeholder("x");
+  Node& sigmoid = graph->call_function("torch.sigmoid", {x});
+  graph->output(graph->call_method("neg", {sigmoid}));
+  GraphModule gm(graph);
+  struct RunNode : Interpreter {
+    using Interpreter::Interpreter;
+    Value run_node(Node& node) override {
+      seen.emplace_back(node.name());
+      return Interpreter::run_node(node);
+    }
+    Names seen;
+  } run_node(gm);
+  const at::Tensor input = torch::randn({3, 4});
+  EXPECT_TRUE(same(run_node.run({input}), torch::sigmoid(input).neg()));
+  EXPECT_EQ(run_node.seen, (Names{"x", "sigmoid", "neg", "output"}));
+  struct Swap : Interpreter {
+    using Interpreter::Interpreter;
+    Value call_function(const Target& target, Values args, KwValues kwargs) override {
+      return Interpreter::call_function(
+          target == "torch.sigmoid" ? Target::function("torch.neg") : target, std::move(args),
+          std::move(kwargs));
+    }
+    Value call_method(std::string_view target, Values args, KwValues kwargs) override {
+      return Interpreter::call_method(target == "neg" ? "sigmoid" : target, std::move(args),
+                                      std::move(kwargs));
+    }
+  } swap(gm);
+  EXPECT_TRUE(same(swap.run({input}), torch::neg(input).sigmoid()));
+  EXPECT_TRUE(same(gm(input), torch::sigmoid(input).neg())) << "the graph is what it was";
+}
+
 }  // namespace
 }  // namespace fx

@@ -33,7 +33,7 @@ RunError error_of(GraphModule& gm, const Values& inputs) {
   return *interpreted;
 }
 
-TEST(NodeError, F6_shows_node_shapes_and_origin) {
+TEST(NodeError, I_015_M_019_F_161_F6_shows_node_shapes_and_origin) {
   ParamModel model;
   auto gm = param_module(model);
   node_of(*gm, "add").set_stack_trace("model.cpp:12: x + param\n");
@@ -101,7 +101,7 @@ TEST(NodeError, S0_09_every_kind_of_exception_carries_the_node) {
   }
 }
 
-TEST(NodeError, the_original_exception_is_nested) {
+TEST(NodeError, M_020_the_original_exception_is_nested) {
   register_wrapped_function("error_test_out_of_range",
                             [](Values, KwValues) -> Value { throw std::out_of_range("original"); });
   auto graph = std::make_shared<Graph>();
@@ -117,7 +117,7 @@ TEST(NodeError, the_original_exception_is_nested) {
   }
 }
 
-TEST(NodeError, S0_10_missing_value_names_both_nodes) {
+TEST(NodeError, I_014_S0_10_missing_value_names_both_nodes) {
   auto gm = affine_module();
   Interpreter interpreter(*gm);
   EXPECT_FX_ERROR(interpreter.fetch_args_kwargs_from_env(node_of(*gm, "add")), RunError,
@@ -126,7 +126,7 @@ TEST(NodeError, S0_10_missing_value_names_both_nodes) {
                   "issues");
 }
 
-TEST(NodeError, S1_28_wrong_order_fails_where_the_value_is_missing) {
+TEST(NodeError, G_006_S1_28_wrong_order_fails_where_the_value_is_missing) {
   auto gm = affine_module();
   Node& add = node_of(*gm, "add");
   Node& mul = node_of(*gm, "mul");
@@ -180,7 +180,7 @@ TEST(NodeError, S4_14_missing_module_and_attribute) {
   EXPECT_FX_ERROR(gm->forward(inputs), RunError, kMissingAttr, "While executing %linear : ");
 }
 
-TEST(NodeError, S4_13_errors_inside_submodules_keep_their_message) {
+TEST(NodeError, F_162_S4_13_errors_inside_submodules_keep_their_message) {
   MyModel model;
   auto gm = my_model_module(model, /*leaf=*/true);
   const RunError error = error_of(*gm, {torch::ones({1, 3})});

@@ -16,7 +16,7 @@ TEST(Interpreter, S0_05_fetch_resolves_nodes) {
   EXPECT_TRUE(kwargs.empty());
 }
 
-TEST(Interpreter, S0_05_fetch_resolves_nested_nodes) {
+TEST(Interpreter, I_013_S0_05_fetch_resolves_nested_nodes) {
   auto graph = std::make_shared<Graph>();
   Node& x = graph->placeholder("x");
   Node& y = graph->placeholder("y");

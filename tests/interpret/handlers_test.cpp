@@ -6,7 +6,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-TEST(Interpreter, S4_05_has_one_handler_for_each_opcode) {
+TEST(Interpreter, I_011_S4_05_has_one_handler_for_each_opcode) {
   ParamModel model;
   auto graph = std::make_shared<Graph>();
   Node& x = graph->placeholder("x");

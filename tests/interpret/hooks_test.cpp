@@ -1,3 +1,4 @@
+#include <ATen/record_function.h>
 #include <sstream>
 
 #include "fx/interpret/compare.h"
@@ -345,6 +346,29 @@ TEST(ProfilingInterpreter, S0_45_reports_time_shape_dtype_and_bytes) {
   EXPECT_EQ(sorted.size(), table.size());
   profiler.reset();
   EXPECT_TRUE(profiler.profiles().empty());
+}
+
+TEST(ProfilingInterpreter, G_096_M_025_nodes_are_ranges_of_libtorchs_profiler) {
+  static thread_local Names ranges;
+  ranges.clear();
+  const auto handle = at::addThreadLocalCallback(
+      at::RecordFunctionCallback([](const at::RecordFunction& range) {
+        const std::string name = range.name();
+        if (range.scope() == at::RecordScope::USER_SCOPE)
+          ranges.push_back("node " + name);
+        else if (name == "aten::add" || name == "aten::mul")
+          ranges.push_back(name);
+        return std::unique_ptr<at::ObserverContext>();
+      }).scopes({at::RecordScope::USER_SCOPE, at::RecordScope::FUNCTION}));
+  auto gm = affine_module();
+  ProfilingInterpreter(*gm).run({torch::ones({2})});
+  const Names profiled = std::exchange(ranges, {});
+  Interpreter(*gm).run({torch::ones({2})});
+  at::removeCallback(handle);
+  EXPECT_THAT(profiled, ::testing::ElementsAre("node x", "node add", "aten::add", "node mul",
+                                               "aten::mul", "node output"))
+      << "operators stand inside of their nodes";
+  EXPECT_THAT(ranges, ::testing::ElementsAre("aten::add", "aten::mul"));
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ std::shared_ptr<GraphModule> echo(std::vector<std::string> placeholders) {
   return std::make_shared<GraphModule>(graph);
 }
 
-TEST(Interpreter, F4_defaults_and_keywords) {
+TEST(Interpreter, F_098_F4_defaults_and_keywords) {
   GraphModule& gm = three_inputs();
   EXPECT_EQ(to_string(run_both(gm, {1})), "(1, 10, [20])");
   EXPECT_EQ(to_string(run_both(gm, {1, 2})), "(1, 2, [20])");
@@ -51,7 +51,7 @@ TEST(Interpreter, F4_a_default_of_none_is_a_default) {
   EXPECT_TRUE(run_both(gm, {}).isNone());
 }
 
-TEST(Interpreter, F3_arity_errors_name_the_placeholders) {
+TEST(Interpreter, F_099_F3_arity_errors_name_the_placeholders) {
   GraphModule& gm = three_inputs();
   const std::string missing =
       "Expected positional argument for parameter x, but one was not passed in!";
@@ -71,7 +71,7 @@ TEST(Interpreter, F3_arity_errors_name_the_placeholders) {
   EXPECT_FX_ERROR(gm.forward({1}, twice), RunError, kUnknownInput, "by position and by keyword");
 }
 
-TEST(Interpreter, I_010_starred_placeholders_collect_what_is_left) {
+TEST(Interpreter, F_095_I_010_starred_placeholders_collect_what_is_left) {
   auto args = echo({"x", "*args"});
   EXPECT_EQ(to_string(run_both(*args, {1, 2, 3})), "(1, [2, 3])");
   EXPECT_EQ(to_string(run_both(*args, {1})), "(1, [])");
@@ -101,7 +101,7 @@ TEST(Interpreter, keywords_may_use_node_names) {
   EXPECT_EQ(run_both(gm, {}, {{Symbol("image"), 2}}).toInt(), 2);
 }
 
-TEST(Interpreter, F5_structured_inputs_and_outputs) {
+TEST(Interpreter, G_044_G_045_I_005_F_191_F5_structured_inputs_and_outputs) {
   // forward((a, b), *, c={"k": c}) -> {"sum": a + b, "rest": [c]}
   auto graph = std::make_shared<Graph>();
   Node& a = graph->placeholder("a");

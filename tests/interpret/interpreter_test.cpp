@@ -7,7 +7,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-TEST(Interpreter, S0_03_equals_graph_module_and_eager) {
+TEST(Interpreter, I_002_F_089_S0_03_equals_graph_module_and_eager) {
   torch::manual_seed(0);
   const at::Tensor x = torch::randn({10, 20}), y = torch::randn({10, 1});
 
@@ -71,7 +71,7 @@ TEST(Interpreter, S0_08_run_node_fetches_exactly_once) {
   for (const auto& [name, count] : interpreter.fetches) EXPECT_EQ(count, 1) << name;
 }
 
-TEST(Interpreter, S0_14_initial_env_skips_every_node_in_it) {
+TEST(Interpreter, I_004_Q_009_F_094_S0_14_initial_env_skips_every_node_in_it) {
   auto gm = affine_module();
   RunOptions options;
   options.initial_env = {{&node_of(*gm, "x"), 0}, {&node_of(*gm, "add"), 100}};
@@ -109,7 +109,7 @@ TEST(Interpreter, S0_34_values_at_seed_0) {
       result[0], row({0.688611f, -1.518742f, 1.672375f, 0.668162f, -0.618695f}), 0, 1e-5));
 }
 
-TEST(Interpreter, S0_38_inputs_bind_by_position) {
+TEST(Interpreter, I_003_S0_38_inputs_bind_by_position) {
   auto graph = std::make_shared<Graph>();
   Node& x = graph->placeholder("x");
   Node& y = graph->placeholder("y");
@@ -141,7 +141,7 @@ TEST(Interpreter, S0_73_an_edit_counts_without_recompile) {
   EXPECT_EQ(gm(5.0).toDouble(), 210.0);
 }
 
-TEST(Interpreter, lifetimes_follow_edits) {
+TEST(Interpreter, I_006_lifetimes_follow_edits) {
   auto graph = std::make_shared<Graph>();
   Node& x = graph->placeholder("x");
   Node& add = graph->call_function("operator.add", {x, 1});
@@ -298,7 +298,7 @@ TEST(Interpreter, S3_60_takes_a_graph_module_and_inputs) {
   EXPECT_EQ(by_pointer.run({2}).toInt(), 6);
 }
 
-TEST(Interpreter, S2_20_runs_any_module_with_a_graph) {
+TEST(Interpreter, I_001_I_012_F_091_S2_20_runs_any_module_with_a_graph) {
   ParamModel model;
   auto graph = param_model_graph();
   Interpreter interpreter(*model, *graph);
@@ -311,7 +311,7 @@ TEST(Interpreter, S2_20_runs_any_module_with_a_graph) {
                   "Node referenced nonexistent target no");
 }
 
-TEST(Interpreter, output_ends_the_run_and_a_graph_without_one_returns_none) {
+TEST(Interpreter, F_106_output_ends_the_run_and_a_graph_without_one_returns_none) {
   auto graph = std::make_shared<Graph>();
   Node& x = graph->placeholder("x");
   graph->call_function("operator.neg", {x});
@@ -329,7 +329,7 @@ TEST(Interpreter, output_ends_the_run_and_a_graph_without_one_returns_none) {
   EXPECT_TRUE(empty.forward({}).isNone());
 }
 
-TEST(Interpreter, boxed_run_empties_the_list_and_keeps_it_on_error) {
+TEST(Interpreter, I_008_F_090_boxed_run_empties_the_list_and_keeps_it_on_error) {
   auto graph = std::make_shared<Graph>();
   Node& x = graph->placeholder("x");
   Node& y = graph->placeholder("y");
@@ -353,7 +353,7 @@ TEST(Interpreter, boxed_run_empties_the_list_and_keeps_it_on_error) {
   EXPECT_EQ(three.size(), 3u);
 }
 
-TEST(Interpreter, boxed_inputs_die_at_their_last_use) {
+TEST(Interpreter, G_094_M_021_boxed_inputs_die_at_their_last_use) {
   struct Watch : Interpreter {
     using Interpreter::Interpreter;
     Value run_node(Node& node) override {

@@ -19,7 +19,7 @@ struct NegSigmoidSwap : Transformer {
   }
 };
 
-TEST(Transformer, swaps_functions_and_methods) {
+TEST(Transformer, I_020_F_101_swaps_functions_and_methods) {
   auto graph = std::make_shared<Graph>();
   Node& x = graph->placeholder("x");
   Node& sigmoid = graph->call_function("torch.sigmoid", {x});
@@ -35,7 +35,7 @@ TEST(Transformer, swaps_functions_and_methods) {
   EXPECT_EQ(names(transformed->graph()), (Names{"x", "neg", "sigmoid", "output"}));
 }
 
-TEST(Transformer, I_018_I_021_identity_keeps_names_types_meta_and_defaults) {
+TEST(Transformer, I_017_Q_010_F_100_I_018_I_021_identity_keeps_names_types_meta_and_defaults) {
   MyModel model;
   auto graph = std::make_shared<Graph>();
   Node& x = graph->placeholder("x", "Tensor");
@@ -121,7 +121,7 @@ TEST(Transformer, constants_fold_through_handlers_that_compute) {
   EXPECT_EQ(repr(node_of(*folded, "mul").args()), "(x, 3)");
 }
 
-TEST(Transformer, I_022_outputs_keep_their_structure) {
+TEST(Transformer, F_102_I_022_outputs_keep_their_structure) {
   auto graph = std::make_shared<Graph>();
   Node& x = graph->placeholder("x");
   graph->output(Argument::tuple({x, Argument::list({x, 1}), nullptr}));

@@ -35,7 +35,7 @@ TEST(GraphModule, S1_26_runs_the_program_of_the_last_recompile) {
   EXPECT_EQ(gm(3).toInt(), 40);
 }
 
-TEST(GraphModule, recompiles_nested_modules_at_any_depth) {
+TEST(GraphModule, M_006_recompiles_nested_modules_at_any_depth) {
   auto inner = std::make_shared<Graph>();
   Node& a = inner->placeholder("a");
   Node& neg = inner->call_function("operator.neg", {a});

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "fx/capture/trace_arg.h"
+#include "fx/graph/call_recorder.h"
+#include "fx/graph/graph.h"
+#include "fx/graph/graph_module.h"
+
+namespace fx {
+
+class Tracer;
+
+namespace detail {
+
+/// Tracing through GraphModules: their nodes are recorded again, one by one, as Python's generated
+/// code would do it, so that wrapped functions stay calls, submodules are leaves or not as the
+/// tracer says, and constants keep their names.
+class GraphModuleTracing final : public CallRecorder {
+ public:
+  explicit GraphModuleTracing(Tracer& tracer) : tracer_(tracer) {}
+
+  std::optional<Value> record_call_of(GraphModule& module, Values& inputs,
+                                      KwValues& kwargs) override;
+
+  /// Records the nodes of `module` on flat inputs and gives what its output returns.
+  TraceArg trace_through(const GraphModule& module, Values inputs, KwValues kwargs);
+  /// The same with `input` giving what stands for each placeholder.
+  TraceArg trace_nodes(const GraphModule& module,
+                       const std::function<TraceArg(const Node&)>& input);
+
+ private:
+  Tracer& tracer_;
+};
+
+/// Traces a GraphModule as a root: its placeholders keep names, defaults and types.
+std::shared_ptr<Graph> trace_graph_module(Tracer& tracer, const GraphModule& root);
+
+}  // namespace detail
+}  // namespace fx
