@@ -1,0 +1,203 @@
+#include <algorithm>
+
+#include "fx/compile/lower_table.h"
+
+/// Other orders of dimensions, broadcasts, dimensions of size 1; conversions and copies.
+namespace fx::loops {
+namespace {
+
+Tensors swapped(const Call& call, std::int64_t a, std::int64_t b) {
+  const Tensor x = call.tensor("self").tensor();
+  a = wrap_dim(a, x.dim());
+  b = wrap_dim(b, x.dim());
+  std::vector<std::int64_t> order = all_dims(x.dim());
+  if (!order.empty())
+    std::swap(order[static_cast<std::size_t>(a)], order[static_cast<std::size_t>(b)]);
+  return {call.program().permute(x, order)};
+}
+
+Tensors squeezed(const Call& call, const std::vector<std::int64_t>& dims) {
+  Tensor x = call.tensor("self").tensor();
+  for (auto dim = dims.rbegin(); dim != dims.rend(); ++dim)
+    if (x.dims[static_cast<std::size_t>(*dim)] == kOne) x = call.program().squeeze(x, *dim);
+  return {x};
+}
+
+/// The same elements under other sizes: dimensions of size 1 come and go, no others. `sizes` may
+/// have one -1.
+Tensors reshaped(const Call& call, std::vector<std::int64_t> sizes) {
+  Tensor x = call.tensor("self").tensor();
+  Shapes& shapes = call.program().shapes();
+  const Dims kept = without_ones(x.dims);
+  const auto ones = std::count(sizes.begin(), sizes.end(), 1);
+  const auto wild = std::find(sizes.begin(), sizes.end(), -1);
+  const auto rest = static_cast<std::int64_t>(sizes.size()) - ones;
+  const auto wanted = static_cast<std::int64_t>(kept.size());
+  const auto refuse = [&]() { call.unsupported(call.name() + " of other dimensions"); };
+  for (std::int64_t size : sizes)
+    if (size < -1 || size == 0) refuse();
+  // The size that is left to find is a dimension, or 1 if all others are there.
+  if (wild != sizes.end() && rest == wanted + 1)
+    *wild = 1;
+  else if (rest != wanted)
+    refuse();
+  Dims dims;
+  std::size_t at = 0;
+  for (std::int64_t size : sizes) {
+    if (size != 1) {
+      if (size != -1) shapes.unify(kept[at], shapes.constant(size));
+      if (shapes.example(kept[at]) == 0) refuse();
+    }
+    dims.push_back(size == 1 ? kOne : kept[at++]);
+  }
+  std::vector<int> map;
+  int target = 0;
+  for (Dim dim : x.dims) {
+    if (dim != kOne)
+      while (dims[static_cast<std::size_t>(target)] == kOne) ++target;
+    map.push_back(dim == kOne ? -1 : target++);
+  }
+  return {call.program().view(x, std::move(dims), std::move(map))};
+}
+
+/// What factories and conversions may ask of the result: a strided tensor of this device whose
+/// strides eager derives from the input or from its sizes.
+void check_options(const Call& call) {
+  if (call.has("layout") && call.integer("layout") != 0) call.unsupported("a layout");
+  if (call.has("pin_memory") && call.flag("pin_memory")) call.unsupported("pinned memory");
+  if (const LowerArg* device = call.find("device"))
+    if (!device->constant.isDevice() || !device->constant.toDevice().is_cpu())
+      call.unsupported("another device");
+  if (!call.has("memory_format")) return;
+  const auto format = static_cast<c10::MemoryFormat>(call.integer("memory_format"));
+  if (format != c10::MemoryFormat::Contiguous && format != c10::MemoryFormat::Preserve)
+    call.unsupported("a memory format");
+}
+
+Tensors filled_like(const Call& call, const c10::Scalar& value) {
+  check_options(call);
+  const Num x = call.tensor("self");
+  const c10::ScalarType type = call.dtype().value_or(x.type());
+  return {call.number(type, value).expand(x.tensor().dims).tensor()};
+}
+
+}  // namespace
+
+Tensors lower_permute(const Call& call) {
+  const Tensor x = call.tensor("self").tensor();
+  std::vector<std::int64_t> dims = call.ints("dims");
+  if (static_cast<std::int64_t>(dims.size()) != x.dim()) call.unsupported("permute of others");
+  wrap_dims(dims, x.dim());
+  for (std::int64_t& dim : dims) dim = wrap_dim(dim, x.dim());
+  return {call.program().permute(x, dims)};
+}
+
+Tensors lower_transpose(const Call& call) {
+  return swapped(call, call.integer("dim0"), call.integer("dim1"));
+}
+
+Tensors lower_swapaxes(const Call& call) {
+  return swapped(call, call.integer("axis0"), call.integer("axis1"));
+}
+
+Tensors lower_t(const Call& call) {
+  const Tensor x = call.tensor("self").tensor();
+  if (x.dim() > 2) call.unsupported("t of more than two dimensions");
+  return x.dim() < 2 ? Tensors{x} : swapped(call, 0, 1);
+}
+
+Tensors lower_mT(const Call& call) {
+  const Tensor x = call.tensor("self").tensor();
+  if (x.dim() == 0) return {x};
+  if (x.dim() == 1) call.unsupported("mT of one dimension");
+  return swapped(call, -2, -1);
+}
+
+Tensors lower_numpy_T(const Call& call) {
+  const Tensor x = call.tensor("self").tensor();
+  std::vector<std::int64_t> order = all_dims(x.dim());
+  std::reverse(order.begin(), order.end());
+  return {call.program().permute(x, order)};
+}
+
+Tensors lower_unsqueeze(const Call& call) {
+  const Tensor x = call.tensor("self").tensor();
+  return {call.program().unsqueeze(x, wrap_dim(call.integer("dim"), x.dim() + 1))};
+}
+
+Tensors lower_squeeze(const Call& call) {
+  const std::int64_t rank = call.tensor("self").dim();
+  return squeezed(call, call.has("dim") ? wrap_dims(call.ints("dim"), rank) : all_dims(rank));
+}
+
+Tensors lower_expand(const Call& call) {
+  const Tensor x = call.tensor("self").tensor();
+  const std::vector<std::int64_t> sizes = call.ints("size");
+  if (sizes.size() < x.dims.size()) call.unsupported("expand to fewer dimensions");
+  const std::size_t added = sizes.size() - x.dims.size();
+  Dims dims;
+  for (std::size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] < -1 || (sizes[d] == -1 && d < added)) call.unsupported("a negative size");
+    dims.push_back(sizes[d] == -1 ? x.dims[d - added] : call.program().shapes().constant(sizes[d]));
+  }
+  return {call.program().expand(x, dims)};
+}
+
+Tensors lower_expand_as(const Call& call) {
+  return {call.tensor("self").expand(call.tensor("other").tensor().dims).tensor()};
+}
+
+Tensors lower_view(const Call& call) { return reshaped(call, call.ints("size")); }
+Tensors lower_reshape(const Call& call) { return reshaped(call, call.ints("shape")); }
+
+Tensors lower_flatten(const Call& call) {
+  const Tensor x = call.tensor("self").tensor();
+  const std::int64_t first = wrap_dim(call.integer("start_dim"), x.dim());
+  const std::int64_t last = wrap_dim(call.integer("end_dim"), x.dim());
+  if (first > last) call.unsupported("flatten of no dimensions");
+  if (x.dim() == 0) return {call.program().unsqueeze(x, 0)};
+  const auto begin = x.dims.begin() + first;
+  const auto end = x.dims.begin() + last + 1;
+  const Dims middle = without_ones(Dims(begin, end));
+  if (middle.size() > 1) call.unsupported("flatten of more than one dimension");
+  Dims dims(x.dims.begin(), begin);
+  dims.push_back(middle.empty() ? kOne : middle[0]);
+  dims.insert(dims.end(), end, x.dims.end());
+  std::vector<int> map;
+  for (std::int64_t d = 0; d < x.dim(); ++d) {
+    const bool inside = d >= first && d <= last;
+    const std::int64_t to = inside ? first : d < first ? d : d - (last - first);
+    const bool gone = inside && x.dims[static_cast<std::size_t>(d)] == kOne;
+    map.push_back(gone ? -1 : static_cast<int>(to));
+  }
+  return {call.program().view(x, std::move(dims), std::move(map))};
+}
+
+Tensors lower_clone(const Call& call) {
+  check_options(call);
+  return {call.tensor("self").tensor()};
+}
+
+Tensors lower_to(const Call& call) {
+  check_options(call);
+  const Num x = call.tensor("self");
+  return {x.cast(call.dtype().value_or(x.type())).tensor()};
+}
+
+Tensors lower_type_as(const Call& call) {
+  check_options(call);
+  return {call.tensor("self").cast(call.tensor("other").type()).tensor()};
+}
+
+Tensors lower_zeros_like(const Call& call) { return filled_like(call, 0); }
+Tensors lower_ones_like(const Call& call) { return filled_like(call, 1); }
+
+Tensors lower_full_like(const Call& call) {
+  check_options(call);
+  const Num x = call.tensor("self");
+  const c10::ScalarType type = call.dtype().value_or(x.type());
+  const Num value = call.checked_number("fill_value", type).cast(type);
+  return {value.expand(x.tensor().dims).tensor()};
+}
+
+}  // namespace fx::loops

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fx/ops/op_info.h"
+
+/// Compares the lowering of one operator call, evaluated by the reference, with eager.
+namespace fx::loops {
+
+using Stack = std::vector<c10::IValue>;
+
+/// "aten::add.Tensor".
+const Overload& overload_of(std::string_view name);
+
+enum class Numbers : std::uint8_t {
+  kConstants,  ///< numbers are part of the program
+  kPassed,     ///< numbers are passed by each call, where a tensor or number can stand
+};
+
+enum class Verdict : std::uint8_t {
+  kEqual,
+  kBothRefuse,  ///< eager reports an error, and the lowering leaves it to eager or trips
+  kUnsupported,
+  kWrong,
+};
+
+struct Check {
+  Verdict verdict = Verdict::kWrong;
+  std::string text;  ///< the reason of Unsupported, or what is wrong
+};
+
+struct CheckOptions {
+  Numbers numbers = Numbers::kConstants;
+  bool exact = false;  ///< bit for bit; else within the tolerances of torch.testing.assert_close
+  /// Results of eager that depend on where an element lies are all right: each element is also
+  /// computed alone and among 67 of its kind.
+  bool elementwise = false;
+};
+
+/// @param args all arguments of the schema in order.
+Check check_call(const Overload& overload, const Stack& args, const CheckOptions& options);
+
+/// The call as text, with the values of small tensors.
+std::string call_text(const Overload& overload, const Stack& args);
+
+/// Empty, or how the tensors differ: dtype, sizes, then the first element that does.
+std::string difference(const at::Tensor& actual, const at::Tensor& expected, bool exact);
+
+}  // namespace fx::loops

@@ -1,0 +1,93 @@
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <string>
+
+#include "fx/compile/lower_table.h"
+#include "tests/compile/eager_check.h"
+#include "tests/compile/random_args.h"
+
+namespace fx::loops {
+namespace {
+
+/// Functions that are computed to within a tolerance; all others are exact.
+bool is_exact(std::string_view op) {
+  static const std::set<std::string, std::less<>> approximate = {
+#include "tests/compile/approximate.inc"
+  };
+  return !approximate.contains(op);
+}
+
+/// Calls that eager takes and that are left to it: part of the operator, and the reason.
+bool may_refuse(const std::string& op, const std::string& reason) {
+  static const std::pair<const char*, const char*> rows[] = {
+      {"softmax", "softmax of integers"},  // nothing is left of it: eager takes only empty ones
+      {"view", "of other dimensions"},
+      {"reshape", "of other dimensions"},
+      {"flatten", "of more than one dimension"},
+      {"clamp", "does not fit"},
+      {"clip", "does not fit"},
+      {"hardtanh", "negative bounds of unsigned integers"},
+      {"lerp", "lerp of different dtypes"},  // eager takes those of nothing
+      {"masked_fill", "value is not constant"},
+      {"sum", "a sum of bools as bool"},
+      {"prod", "a sum of bools as bool"},
+      {"prod", "prod of half"},
+      {"where", "condition is not of bools"},
+  };
+  for (const auto& [part, text] : rows)
+    if (op.find(part) != std::string::npos && reason.find(text) != std::string::npos) return true;
+  return false;
+}
+
+class LowerRandom : public testing::TestWithParam<std::string> {};
+
+TEST_P(LowerRandom, EqualsEager) {
+  const Overload& overload = overload_of(GetParam());
+  const std::string& full = overload.handle.operator_name().name;
+  const std::string op = full.substr(full.find("::") + 2);
+  const char* wanted = std::getenv("FXCPP_LOWER_CALLS");
+  const int calls = wanted != nullptr ? std::atoi(wanted) : 150;
+  std::map<std::string, std::string> unsupported;
+  int equal = 0;
+  int wrong = 0;
+  for (int i = 0; i < calls && wrong < 3; ++i) {
+    ArgMaker maker(std::hash<std::string>()(GetParam()) + static_cast<std::uint64_t>(i));
+    const Stack args = maker.make(overload);
+    CheckOptions options;
+    options.numbers = i % 3 == 2 ? Numbers::kPassed : Numbers::kConstants;
+    options.exact = is_exact(op);
+    options.elementwise = true;
+    const Check check = check_call(overload, args, options);
+    equal += check.verdict == Verdict::kEqual ? 1 : 0;
+    if (check.verdict == Verdict::kUnsupported && options.numbers == Numbers::kConstants &&
+        !may_refuse(op, check.text))
+      unsupported[check.text] = call_text(overload, args);
+    if (check.verdict == Verdict::kWrong) {
+      ++wrong;
+      ADD_FAILURE() << call_text(overload, args) << "\n  " << check.text
+                    << (options.numbers == Numbers::kPassed ? " (numbers passed)" : "");
+    }
+  }
+  EXPECT_GT(equal, 0);
+  for (const auto& [reason, call] : unsupported)
+    ADD_FAILURE() << "unsupported: " << reason << ": " << call;
+}
+
+std::vector<std::string> names() {
+  std::vector<std::string> out;
+  for (const Lowering& row : lowerings()) out.emplace_back(row.name);
+  return out;
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, LowerRandom, testing::ValuesIn(names()), [](const auto& info) {
+  std::string name = info.param.substr(6);
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return name;
+});
+
+}  // namespace
+}  // namespace fx::loops

@@ -1,0 +1,325 @@
+#include "tests/compile/random_args.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <numeric>
+#include <set>
+
+namespace fx::loops {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+const std::set<std::string>& norm_operators() {
+  static const std::set<std::string> names = {
+      "layer_norm",    "native_layer_norm",
+      "rms_norm",      "_fused_rms_norm",
+      "batch_norm",    "native_batch_norm",
+      "group_norm",    "native_group_norm",
+      "instance_norm", "_native_batch_norm_legit_no_training"};
+  return names;
+}
+
+bool sums_squares(const std::string& op) {
+  return norm_operators().contains(op) || op.starts_with("var") || op.starts_with("std") ||
+         op.find("norm") != std::string::npos;
+}
+
+}  // namespace
+
+c10::ScalarType ArgMaker::dtype() {
+  return pick({at::kFloat, at::kFloat, at::kDouble, at::kBFloat16, at::kHalf, at::kLong, at::kInt,
+               at::kShort, at::kChar, at::kByte, at::kBool});
+}
+
+ArgMaker::Sizes ArgMaker::base_sizes() {
+  if (norm_operators().contains(op_))
+    return pick<Sizes>({{3, 4, 5}, {2, 6}, {2, 4, 3, 5}, {1, 4, 7}, {3, 2, 1}, {2, 4, 1, 1}});
+  return pick<Sizes>({{},
+                      {1},
+                      {5},
+                      {0},
+                      {33},
+                      {2, 3},
+                      {1, 7},
+                      {3, 1, 4},
+                      {2, 0, 3},
+                      {2, 3, 4},
+                      {1, 1},
+                      {4, 1, 1, 3},
+                      {70}});
+}
+
+ArgMaker::Sizes ArgMaker::part_of_sizes() {
+  if (chance(0.5)) return sizes_;
+  Sizes out(sizes_.begin() + below(static_cast<std::int64_t>(sizes_.size()) + 1), sizes_.end());
+  for (std::int64_t& size : out)
+    if (chance(0.3)) size = 1;
+  return out;
+}
+
+at::Tensor ArgMaker::value_of_type(c10::ScalarType type, const Sizes& sizes) {
+  std::int64_t count = 1;
+  for (std::int64_t size : sizes) count *= size;
+  if (c10::isFloatingType(type)) {
+    double infinity = kInf;
+    double max = type == at::kHalf     ? 65504.0
+                 : type == at::kDouble ? std::numeric_limits<double>::max()
+                                       : 3.3895313892515355e+38;
+    double tiny = type == at::kHalf ? 6e-8 : type == at::kDouble ? 5e-324 : 1e-39;
+    // Where squares are summed, who overflows first is nobody's promise, and the mean with an
+    // infinity is one or NaN as the order of the elements has it.
+    if (sums_squares(op_)) {
+      infinity = 500;
+      max = 1000;
+      tiny = 1e-3;
+    }
+    const std::array<double, 20> special = {kNan, infinity, -infinity, 0.0,    -0.0, max,  -max,
+                                            tiny, -tiny,    1.0,       -1.0,   0.5,  -0.5, 2.5,
+                                            -1.5, 3.0,      100.0,     -100.0, 1e-3, 10.0};
+    std::vector<double> values;
+    std::normal_distribution<double> normal(0, chance(0.5) ? 1 : 4);
+    for (std::int64_t i = 0; i < count; ++i)
+      values.push_back(!tame_ && chance(0.3)
+                           ? special[static_cast<std::size_t>(below(special.size()))]
+                           : normal(rng_));
+    return at::tensor(values, at::kDouble).to(type).reshape(sizes);
+  }
+  std::vector<std::int64_t> values;
+  std::int64_t low = 0;
+  std::int64_t high = 1;
+  switch (type) {
+    case at::kByte:
+      high = 255;
+      break;
+    case at::kChar:
+      low = -128, high = 127;
+      break;
+    case at::kShort:
+      low = -32768, high = 32767;
+      break;
+    case at::kInt:
+      low = std::numeric_limits<std::int32_t>::min(),
+      high = std::numeric_limits<std::int32_t>::max();
+      break;
+    case at::kLong:
+      low = std::numeric_limits<std::int64_t>::min(),
+      high = std::numeric_limits<std::int64_t>::max();
+      break;
+    default:
+      break;
+  }
+  if (no_lowest_) low = type == at::kByte || type == at::kBool ? 0 : -high;
+  const bool positive = chance(0.3);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t small = positive ? 1 + below(9) : below(19) - 9;
+    values.push_back(!tame_ && chance(0.2) ? pick({low, high, std::int64_t{-1}}) : small);
+  }
+  if (type == at::kBool)
+    for (std::int64_t& value : values) value = below(2);
+  return at::tensor(values, at::kLong).to(type).reshape(sizes);
+}
+
+at::Tensor ArgMaker::tensor(c10::ScalarType type, const Sizes& sizes) {
+  return value_of_type(type, sizes);
+}
+
+c10::IValue ArgMaker::number(bool floats) {
+  if (tame_)
+    return floats && chance(0.6) ? c10::IValue(pick({0.5, 1.25, 2.0, -1.5, 0.1, 3.0}))
+                                 : c10::IValue(pick<std::int64_t>({1, 2, 3, -1, 5}));
+  if (floats && chance(0.5))
+    return pick({0.0, -0.0, 0.5, 1.0, 2.5, -1.5, 0.1, 3.0, -0.5, -2.0, kNan, kInf, -kInf, 1e-3,
+                 1e10, 1e300});
+  if (chance(0.15)) return chance(0.5);
+  return pick<std::int64_t>({0, 1, 2, -1, 3, 5, 127, 300, -128, 40, -2, 1LL << 40});
+}
+
+c10::IValue ArgMaker::dim_list() {
+  const std::int64_t rank = first_.dim();
+  std::vector<std::int64_t> dims;
+  for (std::int64_t d = 0; d < rank; ++d)
+    if (chance(0.5)) dims.push_back(chance(0.5) ? d : d - rank);
+  if (rank == 0 && chance(0.5)) dims.push_back(pick<std::int64_t>({0, -1}));
+  if (chance(0.05)) dims.push_back(pick<std::int64_t>({0, 9, -1}));
+  std::shuffle(dims.begin(), dims.end(), rng_);
+  return dims;
+}
+
+c10::IValue ArgMaker::new_sizes(const std::string& op) {
+  Sizes sizes = first_.sizes().vec();
+  if (op == "expand" || op == "broadcast_to") {
+    for (std::int64_t& size : sizes) {
+      if (size == 1 && chance(0.5))
+        size = pick<std::int64_t>({0, 2, 5});
+      else if (chance(0.3))
+        size = -1;
+    }
+    while (chance(0.3)) sizes.insert(sizes.begin(), pick<std::int64_t>({1, 2, 3}));
+    return sizes;
+  }
+  std::erase_if(sizes, [&](std::int64_t size) { return size == 1 && chance(0.7); });
+  while (chance(0.4))
+    sizes.insert(sizes.begin() + below(static_cast<std::int64_t>(sizes.size()) + 1), 1);
+  if (!sizes.empty() && chance(0.3))
+    sizes[static_cast<std::size_t>(below(static_cast<std::int64_t>(sizes.size())))] = -1;
+  return sizes;
+}
+
+ArgMaker::Sizes ArgMaker::parameter_sizes() const {
+  if (op_.find("layer_norm") != std::string::npos || op_.find("rms_norm") != std::string::npos) {
+    const auto all = first_.sizes().vec();
+    return Sizes(all.end() - normalized_, all.end());
+  }
+  return {first_.size(1)};
+}
+
+at::Tensor ArgMaker::tensor_argument(const ArgRule& rule) {
+  if (!first_.defined()) {
+    c10::ScalarType type = type_;
+    if (rule.name == "condition") type = chance(0.9) ? at::kBool : dtype();
+    first_ = value_of_type(
+        type, rule.name == "input" || rule.name == "x1" || !chance(0.3) ? sizes_ : part_of_sizes());
+    return first_;
+  }
+  if (norm_operators().contains(op_)) {
+    const c10::ScalarType type =
+        c10::isReducedFloatingType(type_) && chance(0.3) ? at::kFloat : type_;
+    const at::Tensor value = value_of_type(type, parameter_sizes());
+    return rule.name == "running_var" ? value.abs() : value;
+  }
+  if (rule.name == "mask")
+    return value_of_type(chance(0.95) ? at::kBool : dtype(), part_of_sizes());
+  if (rule.name == "value") return value_of_type(chance(0.6) ? type_ : dtype(), {});
+  const c10::ScalarType type = chance(0.6) ? type_ : dtype();
+  if (op_ == "expand_as") {
+    Sizes sizes = first_.sizes().vec();
+    for (std::int64_t& size : sizes)
+      if (size == 1 && chance(0.5)) size = 4;
+    return value_of_type(type, sizes);
+  }
+  return value_of_type(type, part_of_sizes());
+}
+
+c10::IValue ArgMaker::named(const std::string& name, Conversion conversion, bool& known) {
+  known = true;
+  const std::int64_t rank = first_.defined() ? first_.dim() : 0;
+  const auto one_dim = [&]() {
+    if (chance(0.03)) return std::int64_t{7};
+    const std::int64_t count = std::max<std::int64_t>(rank, 1);
+    return below(2 * count) - count;
+  };
+  if (name == "alpha" || (name == "value" && conversion == Conversion::kScalar &&
+                          op_ != "masked_fill" && op_ != "threshold"))
+    return op_ == "elu" || op_ == "celu" ? c10::IValue(pick({1.0, 0.5, 2.0}))
+                                         : pick<c10::IValue>({1, 1, 2, -1, 0.5, 2.5, 3});
+  if (name == "rounding_mode") return pick<c10::IValue>({c10::IValue(), "trunc", "floor"});
+  if (name == "decimals") return pick<std::int64_t>({0, 1, 2, -1, 3});
+  if (name == "eps" && conversion == Conversion::kFloat)
+    return op_.find("logit") != std::string::npos ? pick({1e-3, 0.1, 1e-6}) : pick({1e-5, 1e-3});
+  if (name == "dim" && conversion == Conversion::kIntList) return dim_list();
+  if (name == "dim" && op_ == "unsqueeze") return below(2 * rank + 2) - rank - 1;
+  if (name == "dim" || name == "dim0" || name == "dim1" || name == "axis0" || name == "axis1" ||
+      name == "start_dim" || name == "end_dim")
+    return one_dim();
+  if (name == "dims") {
+    std::vector<std::int64_t> dims(static_cast<std::size_t>(rank));
+    std::iota(dims.begin(), dims.end(), 0);
+    std::shuffle(dims.begin(), dims.end(), rng_);
+    for (std::int64_t& dim : dims)
+      if (chance(0.3)) dim -= rank;
+    return dims;
+  }
+  if (name == "size" || name == "shape") return new_sizes(op_);
+  if (name == "normalized_shape") {
+    const auto all = first_.sizes().vec();
+    return Sizes(all.end() - normalized_, all.end());
+  }
+  if (name == "dtype") return static_cast<std::int64_t>(dtype());
+  if (name == "device") return c10::Device(c10::kCPU);
+  if (name == "memory_format") return pick<std::int64_t>({0, 1});
+  if (name == "layout") return std::int64_t{0};
+  if (name == "reduction") return below(3);
+  if (name == "p" && conversion == Conversion::kFloat) return 0.3;
+  if (name == "p" || name == "ord")
+    return pick<c10::IValue>({2, 1, 0, 3, 2.0, 0.5, kInf, -kInf, -1});
+  if (name == "correction") return pick<c10::IValue>({0, 1, 2, 0.5});
+  if (name == "train" || name == "training" || name == "half_to_float" || name == "implicit" ||
+      name == "pin_memory")
+    return false;
+  if (name == "momentum") return 0.1;
+  if (name == "approximate") return pick<c10::IValue>({"none", "tanh"});
+  if (name == "num_groups" || name == "group") return pick<std::int64_t>({1, first_.size(1), 2});
+  if (name == "N") return first_.size(0);
+  if (name == "C") return first_.size(1);
+  if (name == "HxW") return first_.numel() / (first_.size(0) * first_.size(1));
+  if (name == "beta") return pick<c10::IValue>({1.0, 0.5, 2});
+  if (name == "delta") return pick({1.0, 0.5, 2.0});
+  if (name == "lambd") return pick<c10::IValue>({0.5, 1, 0.0});
+  if (name == "threshold" && op_ == "softplus") return pick<c10::IValue>({20, 1.0});
+  if (name == "scale" || name == "input_scale") return pick<c10::IValue>({1, 0.5, 1.5});
+  if (name == "negative_slope") return pick<c10::IValue>({0.01, 0.2, 0, -0.5});
+  if (name == "min_val") return pick<c10::IValue>({-1, 0, 0.5, -2.5});
+  if (name == "max_val") return pick<c10::IValue>({1, 2, 3.5});
+  known = false;
+  return {};
+}
+
+c10::IValue ArgMaker::argument(const ArgRule& rule) {
+  if (rule.optional && chance(0.4)) return {};
+  bool known = false;
+  const bool tensor =
+      rule.conversion == Conversion::kTensor || rule.conversion == Conversion::kOptionalTensor;
+  if (!tensor) {
+    c10::IValue value = named(rule.name, rule.conversion, known);
+    if (known) return value;
+  }
+  switch (rule.conversion) {
+    case Conversion::kTensor:
+    case Conversion::kOptionalTensor: {
+      // Numbers stand for second tensors.
+      if (rule.name == "other" && first_.defined() && op_ != "expand_as" && op_ != "type_as" &&
+          op_ != "to" && chance(0.3)) {
+        const c10::Scalar scalar = number(true).toScalar();
+        const at::Tensor wrapped = at::scalar_tensor(scalar, scalar.type());
+        wrapped.unsafeGetTensorImpl()->set_wrapped_number(true);
+        return wrapped;
+      }
+      return tensor_argument(rule);
+    }
+    case Conversion::kScalar:
+      return number(true);
+    case Conversion::kBool:
+      return chance(0.5);
+    case Conversion::kFloat:
+      return number(true).toScalar().toDouble();
+    case Conversion::kInt:
+      return below(3);
+    default:
+      return rule.default_value;
+  }
+}
+
+Stack ArgMaker::make(const Overload& overload) {
+  const std::string& full = overload.handle.operator_name().name;
+  op_ = full.substr(full.find("::") + 2);
+  type_ = dtype();
+  sizes_ = base_sizes();
+  tame_ = chance(0.5);
+  no_lowest_ = op_.find("div") != std::string::npos || op_ == "fmod" || op_ == "remainder";
+  first_ = at::Tensor();
+  normalized_ = 1 + below(std::max<std::int64_t>(1, static_cast<std::int64_t>(sizes_.size()) - 1));
+  if (norm_operators().contains(op_)) {
+    tame_ = chance(0.8);
+    type_ = pick({at::kFloat, at::kDouble, at::kBFloat16, at::kHalf, at::kLong});
+  }
+  Stack stack;
+  for (const ArgRule& rule : overload.rules) stack.push_back(argument(rule));
+  return stack;
+}
+
+}  // namespace fx::loops

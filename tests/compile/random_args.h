@@ -1,0 +1,61 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/compile/eager_check.h"
+
+/// Random arguments for any operator of the table of lowerings.
+namespace fx::loops {
+
+class ArgMaker {
+ public:
+  explicit ArgMaker(std::uint64_t seed) : rng_(seed) {}
+
+  /// All arguments of the schema. Most calls are valid, some are not: eager says so then.
+  Stack make(const Overload& overload);
+
+  /// Random elements, a part of them special values.
+  at::Tensor tensor(c10::ScalarType type, const std::vector<std::int64_t>& sizes);
+
+ private:
+  using Sizes = std::vector<std::int64_t>;
+
+  std::int64_t below(std::int64_t n) {
+    return std::uniform_int_distribution<std::int64_t>(0, n - 1)(rng_);
+  }
+  bool chance(double p) { return std::bernoulli_distribution(p)(rng_); }
+  template <typename T>
+  T pick(std::initializer_list<T> values) {
+    return values.begin()[below(static_cast<std::int64_t>(values.size()))];
+  }
+
+  c10::ScalarType dtype();
+  Sizes base_sizes();
+  /// What broadcasts to `sizes_`.
+  Sizes part_of_sizes();
+  c10::IValue number(bool floats);
+  c10::IValue argument(const ArgRule& rule);
+  c10::IValue named(const std::string& name, Conversion conversion, bool& known);
+  c10::IValue dim_list();
+  c10::IValue new_sizes(const std::string& op);
+  at::Tensor tensor_argument(const ArgRule& rule);
+  at::Tensor value_of_type(c10::ScalarType type, const Sizes& sizes);
+  Sizes parameter_sizes() const;
+
+  std::mt19937_64 rng_;
+  // The call that is being made.
+  std::string op_;  // "add"
+  c10::ScalarType type_ = c10::ScalarType::Float;
+  Sizes sizes_;
+  at::Tensor first_;  // the first tensor argument
+  std::int64_t normalized_ = 1;
+  bool tame_ = false;       // no special values
+  bool no_lowest_ = false;  // of integers
+};
+
+}  // namespace fx::loops

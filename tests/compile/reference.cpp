@@ -1,0 +1,342 @@
+#include "tests/compile/reference.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+namespace fx::loops {
+namespace {
+
+/// Where the divisor of a signed type is -1: the lowest number divided by it makes hardware trap.
+at::Tensor is_minus_one(const at::Tensor& b) {
+  return b.scalar_type() == at::kByte ? at::zeros_like(b, at::kBool) : b == -1;
+}
+
+at::Tensor divide(const at::Tensor& a, const at::Tensor& b, const char* mode) {
+  const at::Tensor minus_one = is_minus_one(b);
+  return at::where(minus_one, at::neg(a), at::div(a, b.masked_fill(minus_one, 1), mode));
+}
+
+at::Tensor remainder(const at::Tensor& a, const at::Tensor& b, bool floor) {
+  const at::Tensor minus_one = is_minus_one(b);
+  const at::Tensor safe = b.masked_fill(minus_one, 1);
+  const at::Tensor rest = floor ? at::remainder(a, safe) : at::fmod(a, safe);
+  return at::where(minus_one, at::zeros_like(rest), rest);
+}
+
+/// Element by element, for what ATen has no operator for or a wrong one.
+template <typename F>
+at::Tensor each(const at::Tensor& a, const at::Tensor& b, const at::Tensor& c, F f) {
+  const std::vector<at::Tensor> all = at::broadcast_tensors({a, b, c});
+  at::Tensor out = at::empty(all[0].sizes(), a.options());
+  const at::Tensor x = all[0].contiguous();
+  const at::Tensor y = all[1].contiguous();
+  const at::Tensor z = all[2].contiguous();
+  const auto run = [&](auto zero) {
+    using T = decltype(zero);
+    const T* px = x.const_data_ptr<T>();
+    const T* py = y.const_data_ptr<T>();
+    const T* pz = z.const_data_ptr<T>();
+    T* po = out.mutable_data_ptr<T>();
+    for (std::int64_t i = 0; i < out.numel(); ++i) po[i] = f(px[i], py[i], pz[i]);
+  };
+  if (a.scalar_type() == at::kFloat)
+    run(0.0F);
+  else
+    run(0.0);
+  return out;
+}
+
+/// The number that changes no maximum (minimum).
+c10::Scalar identity(c10::ScalarType type, bool of_max) {
+  if (c10::isFloatingType(type)) {
+    const double infinity = std::numeric_limits<double>::infinity();
+    return of_max ? -infinity : infinity;
+  }
+  switch (type) {
+#define FX_LIMITS(T)                                                      \
+  return static_cast<std::int64_t>(of_max ? std::numeric_limits<T>::min() \
+                                          : std::numeric_limits<T>::max())
+    case c10::ScalarType::Byte:
+      FX_LIMITS(std::uint8_t);
+    case c10::ScalarType::Char:
+      FX_LIMITS(std::int8_t);
+    case c10::ScalarType::Short:
+      FX_LIMITS(std::int16_t);
+    case c10::ScalarType::Int:
+      FX_LIMITS(std::int32_t);
+    default:
+      FX_LIMITS(std::int64_t);
+#undef FX_LIMITS
+  }
+}
+
+class Evaluator {
+ public:
+  Evaluator(const TensorProgram& program, std::span<const at::Tensor> inputs,
+            std::span<const c10::Scalar> scalars)
+      : program_(program), inputs_(inputs), scalars_(scalars) {}
+
+  at::Tensor value(ExprId id) {
+    while (static_cast<ExprId>(values_.size()) <= id)
+      values_.push_back(compute(program_[static_cast<ExprId>(values_.size())]));
+    return values_[static_cast<std::size_t>(id)];
+  }
+
+  bool tripped() const noexcept { return tripped_; }
+
+ private:
+  /// A size in this call.
+  std::int64_t size(Dim dim) const {
+    const Shapes::Symbol& symbol =
+        program_.shapes().symbols()[static_cast<std::size_t>(program_.shapes().find(dim))];
+    if (symbol.kind == Shapes::Symbol::Kind::kConstant) return symbol.value;
+    return inputs_[static_cast<std::size_t>(symbol.input)].size(symbol.dim);
+  }
+
+  std::vector<std::int64_t> sizes(const Dims& dims) const {
+    std::vector<std::int64_t> out;
+    for (Dim dim : dims) out.push_back(size(dim));
+    return out;
+  }
+
+  at::Tensor compute(const Expr& e) {
+    at::Tensor out;
+    switch (e.kind) {
+      case Expr::Kind::kInput:
+        out = inputs_[static_cast<std::size_t>(e.index)];
+        break;
+      case Expr::Kind::kConstant:
+        out = at::scalar_tensor(e.number, e.type);
+        break;
+      case Expr::Kind::kScalar:
+        out = at::scalar_tensor(scalars_[static_cast<std::size_t>(e.index)], e.type);
+        break;
+      case Expr::Kind::kExtent: {
+        std::int64_t product = 1;
+        for (Dim factor : e.factors) product *= size(factor);
+        out = at::scalar_tensor(product, e.type);
+        break;
+      }
+      case Expr::Kind::kPointwise:
+        // Alone, a scalar would be computed with other rules than an element.
+        out = pointwise(e).expand(sizes(e.dims)).contiguous();
+        break;
+      case Expr::Kind::kReduce:
+        out = reduction(e);
+        break;
+      case Expr::Kind::kView:
+        out = view(e);
+        break;
+    }
+    if (out.scalar_type() != e.type || out.sizes() != at::IntArrayRef(sizes(e.dims)))
+      throw std::logic_error("wrong type or sizes of %" + std::to_string(values_.size()) + " in\n" +
+                             program_.str());
+    return out;
+  }
+
+  at::Tensor view(const Expr& e) {
+    const at::Tensor x = value(e.args[0]);
+    std::vector<std::int64_t> strides(e.dims.size(), 0);
+    for (std::size_t d = 0; d < e.map.size(); ++d)
+      if (e.map[d] >= 0)
+        strides[static_cast<std::size_t>(e.map[d])] = x.stride(static_cast<std::int64_t>(d));
+    return x.as_strided(sizes(e.dims), strides, x.storage_offset());
+  }
+
+  at::Tensor reduction(const Expr& e) {
+    at::Tensor x = value(e.args[0]);
+    std::vector<std::int64_t> dims;
+    bool empty = false;
+    for (std::size_t d = 0; d < e.reduced.size(); ++d)
+      if (e.reduced[d]) {
+        dims.push_back(static_cast<std::int64_t>(d));
+        empty |= x.size(static_cast<std::int64_t>(d)) == 0;
+      }
+    switch (e.reduce) {
+      case Reduce::kSum:
+        return at::sum(x, dims, false, e.type);
+      case Reduce::kProd:
+        for (auto dim = dims.rbegin(); dim != dims.rend(); ++dim)
+          x = at::prod(x, *dim, false, e.type);
+        return x;
+      case Reduce::kMax:
+      case Reduce::kMin: {
+        const bool max = e.reduce == Reduce::kMax;
+        if (empty) return at::full(sizes(e.dims), identity(e.type, max), x.options());
+        return max ? at::amax(x, dims) : at::amin(x, dims);
+      }
+      case Reduce::kAny:
+        return at::any(x, dims);
+      case Reduce::kAll:
+        return at::all(x, dims);
+    }
+    throw std::logic_error("no such reduction");
+  }
+
+  at::Tensor pointwise(const Expr& e) {
+    const at::Tensor a = value(e.args[0]);
+    const at::Tensor b = e.args.size() > 1 ? value(e.args[1]) : at::Tensor();
+    const at::Tensor c = e.args.size() > 2 ? value(e.args[2]) : at::Tensor();
+    const bool is_bool = a.scalar_type() == at::kBool;
+    switch (e.op) {
+      case Op::kConstant:
+      case Op::kScalar:
+      case Op::kExtent:
+      case Op::kLoad:
+      case Op::kReduced:
+        break;
+      case Op::kCast:
+        return a.to(e.type);
+      case Op::kAdd:
+        return at::add(a, b);
+      case Op::kSub:
+        return at::sub(a, b);
+      case Op::kMul:
+        return at::mul(a, b);
+      case Op::kNeg:
+        return at::neg(a);
+      case Op::kAbs:
+        return at::abs(a);
+      case Op::kDiv:
+        return at::div(a, b);
+      case Op::kDivisor:
+        tripped_ |= at::any(a == 0).item<bool>();
+        return at::where(a == 0, at::ones_like(a), a);
+      case Op::kTruncDiv:
+        return divide(a, b, "trunc");
+      case Op::kFloorDiv:
+        return divide(a, b, "floor");
+      case Op::kTruncRem:
+        return remainder(a, b, false);
+      case Op::kFloorRem:
+        return remainder(a, b, true);
+      case Op::kFma:
+        return each(a, b, c, [](auto x, auto y, auto z) { return std::fma(x, y, z); });
+      case Op::kMaximum:
+        return at::maximum(a, b);
+      case Op::kMinimum:
+        return at::minimum(a, b);
+      case Op::kFmax:
+        return at::fmax(a, b);
+      case Op::kFmin:
+        return at::fmin(a, b);
+      case Op::kBitAnd:
+        return at::bitwise_and(a, b);
+      case Op::kBitOr:
+        return at::bitwise_or(a, b);
+      case Op::kBitXor:
+        return at::bitwise_xor(a, b);
+      case Op::kBitNot:
+        return is_bool ? at::logical_not(a) : at::bitwise_not(a);
+      case Op::kShl:
+        return at::bitwise_left_shift(a, b);
+      case Op::kShr:
+        return at::bitwise_right_shift(a, b);
+      case Op::kEq:
+        return at::eq(a, b);
+      case Op::kNe:
+        return at::ne(a, b);
+      case Op::kLt:
+        return at::lt(a, b);
+      case Op::kLe:
+        return at::le(a, b);
+      case Op::kGt:
+        return at::gt(a, b);
+      case Op::kGe:
+        return at::ge(a, b);
+      case Op::kIsNan:
+        return at::isnan(a);
+      case Op::kSelect:
+        return at::where(a, b, c);
+      case Op::kFloor:
+        return at::floor(a);
+      case Op::kCeil:
+        return at::ceil(a);
+      case Op::kTrunc:
+        return at::trunc(a);
+      case Op::kNearbyInt:
+        return at::round(a);
+      case Op::kCopysign:
+        return at::copysign(a, b);
+      case Op::kSqrt:
+        return at::sqrt(a);
+      case Op::kExp:
+        return at::exp(a);
+      case Op::kExp2:
+        return at::exp2(a);
+      case Op::kExpm1:
+        return at::expm1(a);
+      case Op::kLog:
+        return at::log(a);
+      case Op::kLog2:
+        return at::log2(a);
+      case Op::kLog10:
+        return at::log10(a);
+      case Op::kLog1p:
+        return at::log1p(a);
+      case Op::kSin:
+        return at::sin(a);
+      case Op::kCos:
+        return at::cos(a);
+      case Op::kTan:
+        return at::tan(a);
+      case Op::kAsin:
+        return at::asin(a);
+      case Op::kAcos:
+        return at::acos(a);
+      case Op::kAtan:
+        return at::atan(a);
+      case Op::kSinh:
+        return at::sinh(a);
+      case Op::kCosh:
+        return at::cosh(a);
+      case Op::kTanh:
+        return at::tanh(a);
+      case Op::kAsinh:
+        return at::asinh(a);
+      case Op::kAcosh:
+        return at::acosh(a);
+      case Op::kAtanh:
+        return at::atanh(a);
+      case Op::kErf:
+        return at::erf(a);
+      case Op::kErfc:
+        return at::erfc(a);
+      case Op::kLgamma:
+        return at::lgamma(a);
+      case Op::kPow:
+        return at::pow(a, b);
+      case Op::kAtan2:
+        return at::atan2(a, b);
+      case Op::kFmod:
+        // The operator is not exact for large quotients.
+        return each(a, b, b, [](auto x, auto y, auto) { return std::fmod(x, y); });
+      case Op::kHypot:
+        return at::hypot(a, b);
+    }
+    throw std::logic_error("no such operation");
+  }
+
+  const TensorProgram& program_;
+  std::span<const at::Tensor> inputs_;
+  std::span<const c10::Scalar> scalars_;
+  std::vector<at::Tensor> values_;
+  bool tripped_ = false;
+};
+
+}  // namespace
+
+ReferenceResult evaluate(const TensorProgram& program, std::span<const Tensor> outputs,
+                         std::span<const at::Tensor> inputs, std::span<const c10::Scalar> scalars) {
+  Evaluator evaluator(program, inputs, scalars);
+  ReferenceResult result;
+  for (const Tensor& output : outputs) result.outputs.push_back(evaluator.value(output.id));
+  result.tripped = evaluator.tripped();
+  return result;
+}
+
+}  // namespace fx::loops
