@@ -19,7 +19,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 deps=$root/.deps
 torch_version=${FXCPP_TORCH_VERSION:-2.15.0}
 
-packages_build=(ccache cmake g++ git graphviz libbenchmark-dev libcli11-dev libgmock-dev libgtest-dev make mold
+packages_build=(ccache cmake g++ git graphviz libbenchmark-dev libcli11-dev libgmock-dev libgtest-dev llvm-19-dev make mold
   libsimdjson-dev ninja-build nlohmann-json3-dev python3 python3-venv)
 packages_lint=(clang-19 clang-format-19 clang-tidy-19)
 packages_fuzz=(clang-19 libclang-rt-19-dev)

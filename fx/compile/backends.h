@@ -1,0 +1,30 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "fx/compile/compile.h"
+#include "fx/compile/fused_kernel.h"
+
+namespace fx::loops {
+
+/// One compilation of one graph.
+struct Compilation {
+  CompiledFunction run;
+  std::shared_ptr<GraphModule> module;  ///< what runs; null for a backend of the user
+  std::vector<std::shared_ptr<FusedKernel>> kernels = {};
+  std::vector<CompileStage> stages = {};
+  std::string explanation = {};
+};
+
+/// Compiles a graph by the backend that the options name; `module` may be changed.
+Compilation compile_with_backend(const std::shared_ptr<GraphModule>& module, const Values& inputs,
+                                 const CompileOptions& options);
+
+/// @throws CompileError kBackendMissing for an unknown backend or mode, listing those that there
+/// are.
+void check_options(const CompileOptions& options);
+
+}  // namespace fx::loops

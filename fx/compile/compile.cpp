@@ -1,0 +1,283 @@
+#include "fx/compile/compile.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "fx/base/error.h"
+#include "fx/base/text.h"
+#include "fx/compile/backends.h"
+#include "fx/compile/pipeline.h"
+#include "fx/graph/argument_value.h"
+
+namespace fx {
+namespace {
+
+// Captures of one program for other inputs than these are not made: it runs as it is.
+constexpr std::size_t kMaxCaptures = 16;
+
+Value value_of_result(const TraceArg& result) {
+  switch (result.kind()) {
+    case TraceArg::Kind::kArgument:
+      return value_of(result.argument());
+    case TraceArg::Kind::kTensor:
+      return result.tensor();
+    case TraceArg::Kind::kList:
+    case TraceArg::Kind::kTuple: {
+      Values items;
+      for (const TraceArg& item : result.items()) items.push_back(value_of_result(item));
+      return result.kind() == TraceArg::Kind::kList
+                 ? make_list(std::move(items))
+                 : Value(c10::ivalue::Tuple::create(std::move(items)));
+    }
+    default:
+      break;
+  }
+  throw TraceError(ErrorCode::kBadResult,
+                   "a compiled program returns something else than tensors, numbers, and lists and "
+                   "tuples of them");
+}
+
+// What a capture of a program holds for.
+std::string key_of(const std::vector<at::Tensor>& inputs, const torch::nn::Module* model) {
+  std::string key;
+  for (const at::Tensor& tensor : inputs) {
+    key += describe(tensor);
+    key += tensor.requires_grad() ? "g " : " ";
+  }
+  key += at::GradMode::is_enabled() ? "grad" : "";
+  if (model) key += model->is_training() ? " train" : " eval";
+  return key;
+}
+
+}  // namespace
+
+struct Compiled::State {
+  CompileOptions options;
+  std::shared_ptr<torch::nn::Module> model;
+  std::shared_ptr<GraphModule> graph;  // of a graph; else:
+  detail::ProgramRun program;
+
+  // Entries are added at the front and never change or go.
+  struct Entry {
+    std::string key;
+    loops::Compilation compilation;  // without `run`: the program runs as it is
+    std::unique_ptr<const Entry> next;
+  };
+  std::atomic<const Entry*> entries{nullptr};
+  std::mutex mutex;
+  std::atomic<std::uint64_t> compilations{0};
+
+  ~State() {
+    std::unique_ptr<const Entry> entry(entries.load());
+    while (entry) entry = std::move(const_cast<Entry&>(*entry).next);
+  }
+
+  const Entry* find(std::string_view key) const {
+    for (const Entry* e = entries.load(std::memory_order_acquire); e; e = e->next.get())
+      if (e->key == key) return e;
+    return nullptr;
+  }
+  const Entry& publish(std::unique_ptr<Entry> entry) {
+    entry->next.reset(entries.load());
+    const Entry* made = entry.release();
+    entries.store(made, std::memory_order_release);
+    return *made;
+  }
+
+  Value run_graph(Values inputs, KwValues kwargs);
+  Value run_program(Values inputs, KwValues kwargs);
+  std::unique_ptr<Entry> capture(const std::string& key, const std::vector<at::Tensor>& inputs);
+};
+
+Value Compiled::State::run_graph(Values inputs, KwValues kwargs) {
+  const Entry* entry = entries.load(std::memory_order_acquire);
+  if (!entry) {
+    const std::lock_guard lock(mutex);
+    entry = entries.load(std::memory_order_acquire);
+    if (!entry) {
+      auto made = std::make_unique<Entry>();
+      // The example run needs them one for each parameter.
+      Values example = inputs;
+      if (kwargs.empty()) {
+        made->compilation =
+            loops::compile_with_backend(loops::share_module(*graph), example, options);
+      } else {
+        // With keywords, on what the graph's own binding makes of them.
+        throw CompileError(ErrorCode::kBackendMissing,
+                           "the first call of a compiled graph takes positional inputs");
+      }
+      ++compilations;
+      entry = &publish(std::move(made));
+    }
+  }
+  return entry->compilation.run(std::move(inputs), std::move(kwargs));
+}
+
+std::unique_ptr<Compiled::State::Entry> Compiled::State::capture(
+    const std::string& key, const std::vector<at::Tensor>& inputs) {
+  auto entry = std::make_unique<Entry>();
+  entry->key = key;
+  static const torch::nn::Module kNoModule;
+  std::shared_ptr<GraphModule> module;
+  try {
+    module = record_program(model ? *model : kNoModule, inputs, {}, program);
+  } catch (const TraceError& e) {
+    entry->compilation.explanation =
+        std::string("the program runs as it is: it cannot be captured: ") + e.what() + "\n";
+    return entry;
+  }
+  if (const auto* assumptions = module->meta().get<Assumptions>("assumptions"))
+    for (const Assumption& assumption : *assumptions)
+      if (assumption.kind == Assumption::Kind::kValue) {
+        entry->compilation.explanation =
+            "the program runs as it is: what it does depends on values: " + assumption.text + "\n";
+        return entry;
+      }
+  const Values values(inputs.begin(), inputs.end());
+  entry->compilation = loops::compile_with_backend(module, values, options);
+  ++compilations;
+  return entry;
+}
+
+Value Compiled::State::run_program(Values values, KwValues kwargs) {
+  if (!kwargs.empty())
+    throw RunError(ErrorCode::kUnknownInput, "a compiled C++ program takes no keywords, found " +
+                                                 str_repr(kwargs[0].key.str()));
+  std::vector<at::Tensor> inputs;
+  for (const Value& value : values) {
+    if (!value.isTensor())
+      throw RunError(ErrorCode::kWrongType,
+                     "a compiled C++ program takes tensors, found " + describe(value));
+    inputs.push_back(value.toTensor());
+  }
+  const std::string key = key_of(inputs, model.get());
+  const Entry* entry = find(key);
+  if (!entry) {
+    const std::lock_guard lock(mutex);
+    entry = find(key);
+    std::size_t count = 0;
+    for (const Entry* e = entries.load(); e; e = e->next.get()) ++count;
+    if (!entry && count < kMaxCaptures) entry = &publish(capture(key, inputs));
+  }
+  if (!entry || !entry->compilation.run) return value_of_result(program(inputs));
+  return entry->compilation.run(std::move(values), {});
+}
+
+Value Compiled::forward(Values inputs, KwValues kwargs) const {
+  if (state_->graph) return state_->run_graph(std::move(inputs), std::move(kwargs));
+  return state_->run_program(std::move(inputs), std::move(kwargs));
+}
+
+std::uint64_t Compiled::num_compilations() const { return state_->compilations.load(); }
+
+std::uint64_t Compiled::num_kernel_codes() const {
+  std::uint64_t count = 0;
+  for (const State::Entry* e = state_->entries.load(std::memory_order_acquire); e;
+       e = e->next.get())
+    for (const auto& kernel : e->compilation.kernels) count += kernel->statistics().codes;
+  return count;
+}
+
+const std::shared_ptr<torch::nn::Module>& Compiled::model() const { return state_->model; }
+
+std::vector<std::pair<std::string, at::Tensor>> Compiled::state_dict() const {
+  if (state_->graph) return state_->graph->state_dict();
+  std::vector<std::pair<std::string, at::Tensor>> out;
+  if (!state_->model) return out;
+  for (const auto& item : state_->model->named_parameters())
+    out.emplace_back(item.key(), item.value());
+  for (const auto& item : state_->model->named_buffers())
+    out.emplace_back(item.key(), item.value());
+  return out;
+}
+
+std::shared_ptr<GraphModule> Compiled::graph_module() const {
+  const State::Entry* entry = state_->entries.load(std::memory_order_acquire);
+  return entry ? entry->compilation.module : nullptr;
+}
+
+std::string Compiled::explain() const {
+  const State::Entry* entry = state_->entries.load(std::memory_order_acquire);
+  if (!entry) return "not compiled yet: that happens at the first call\n";
+  std::string out = entry->compilation.explanation;
+  for (const auto& kernel : entry->compilation.kernels) {
+    const loops::FusedKernel::Statistics s = kernel->statistics();
+    out += kernel->kernel_name() + ": " + std::to_string(s.kernel_calls) +
+           " calls of machine code, " + std::to_string(s.operator_calls) + " of operators, " +
+           std::to_string(s.variants) + " variants, " + std::to_string(s.codes) + " pieces of code";
+    if (!s.problem.empty()) out += "; " + s.problem;
+    out += "\n";
+  }
+  return out;
+}
+
+std::vector<CompileStage> Compiled::stages() const {
+  std::vector<CompileStage> out;
+  const State::Entry* entry = state_->entries.load(std::memory_order_acquire);
+  if (!entry) return out;
+  for (const CompileStage& stage : entry->compilation.stages) {
+    // Kernels stand between the graph that calls them and the plan.
+    if (stage.name == "plan") {
+      std::string expressions;
+      std::string loops;
+      std::string llvm;
+      std::string assembly;
+      for (const auto& fused : entry->compilation.kernels)
+        for (const loops::Kernel* kernel : fused->kernels()) {
+          expressions += fused->kernel_name() + "\n" + kernel->program().str();
+          loops += kernel->nest().str(kernel->program().shapes());
+          llvm += kernel->code_text(loops::CodeStage::kLlvm);
+          assembly += kernel->code_text(loops::CodeStage::kAssembly);
+        }
+      if (!entry->compilation.kernels.empty()) {
+        out.push_back({"expressions", std::move(expressions)});
+        out.push_back({"loops", std::move(loops)});
+        out.push_back({"llvm", std::move(llvm)});
+        out.push_back({"assembly", std::move(assembly)});
+      }
+    }
+    out.push_back(stage);
+  }
+  return out;
+}
+
+std::string Compiled::stage(std::string_view name) const {
+  std::string names;
+  for (CompileStage& stage : stages()) {
+    if (stage.name == name) return std::move(stage.text);
+    names += (names.empty() ? "" : ", ") + stage.name;
+  }
+  throw CompileError(ErrorCode::kBackendMissing,
+                     "there is no stage " + str_repr(name) +
+                         "; there are: " + (names.empty() ? "none before the first call" : names));
+}
+
+Compiled compile(std::shared_ptr<GraphModule> module, CompileOptions options) {
+  loops::check_options(options);
+  Compiled out;
+  out.state_ = std::make_shared<Compiled::State>();
+  out.state_->options = std::move(options);
+  out.state_->model = module;
+  // Of its own, so that later edits do not show before the first call.
+  out.state_->graph = loops::share_module(*module);
+  return out;
+}
+
+Compiled compile(GraphModule& module, CompileOptions options) {
+  return compile(std::shared_ptr<GraphModule>(&module, [](GraphModule*) {}), std::move(options));
+}
+
+Compiled detail::compile_program(std::shared_ptr<torch::nn::Module> model, ProgramRun run,
+                                 CompileOptions options) {
+  loops::check_options(options);
+  Compiled out;
+  out.state_ = std::make_shared<Compiled::State>();
+  out.state_->options = std::move(options);
+  out.state_->model = std::move(model);
+  out.state_->program = std::move(run);
+  return out;
+}
+
+}  // namespace fx

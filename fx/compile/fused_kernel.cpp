@@ -1,0 +1,228 @@
+#include "fx/compile/fused_kernel.h"
+
+#include <ATen/core/grad_mode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include "fx/base/error.h"
+#include "fx/compile/lower_node.h"
+#include "fx/compile/unsupported.h"
+#include "fx/graph/module_types.h"
+
+namespace fx::loops {
+namespace {
+
+// More combinations than this are left to the operators.
+constexpr std::size_t kMaxVariants = 16;
+
+// Whether operators would now run as they are: no tracer, autocast or transformation in between.
+bool plain_dispatch() {
+  const c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
+  return (keys.included_.raw_repr() & ~c10::default_included_set.raw_repr()) == 0;
+}
+
+bool plain_tensor(const at::Tensor& tensor) {
+  if (!tensor.defined()) return false;
+  const c10::DispatchKeySet keys = tensor.key_set();
+  constexpr c10::DispatchKeySet kPlain({c10::DispatchKey::CPU, c10::DispatchKey::AutogradCPU,
+                                        c10::DispatchKey::ADInplaceOrView,
+                                        c10::DispatchKey::AutocastCPU});
+  return (keys.raw_repr() & ~kPlain.raw_repr()) == 0 && tensor.is_cpu() &&
+         tensor.layout() == at::kStrided;
+}
+
+// Lets graphs call kernels. Once in a process.
+void register_kernel_type() {
+  static const bool done = [] {
+    ModuleType type;
+    type.name = "fx.FusedKernel";
+    type.short_name = "FusedKernel";
+    type.is_leaf = true;
+    type.call = [](torch::nn::Module& module, Values args, KwValues) {
+      return dynamic_cast<FusedKernel&>(module).forward(std::move(args));
+    };
+    type.is_impure = [](const torch::nn::Module&, bool) { return false; };
+    register_module_type(typeid(FusedKernel), std::move(type));
+    return true;
+  }();
+  (void)done;
+}
+
+}  // namespace
+
+struct FusedKernel::Variant {
+  Signature signature;
+  std::unique_ptr<const Kernel> kernel;  // null: these run as operators
+  std::string problem;
+  std::unique_ptr<const Variant> next;
+};
+
+FusedKernel::FusedKernel(std::string name, std::shared_ptr<GraphModule> operators)
+    : torch::nn::Module(name), name_(std::move(name)), operators_(std::move(operators)) {
+  register_kernel_type();
+  returns_tuple_ = operators_->graph().output_node().arg(0).is_aggregate();
+}
+
+FusedKernel::~FusedKernel() {
+  std::unique_ptr<const Variant> variant(variants_.load());
+  while (variant) variant = std::move(const_cast<Variant&>(*variant).next);
+}
+
+std::shared_ptr<torch::nn::Module> FusedKernel::clone(const std::optional<torch::Device>&) const {
+  return std::make_shared<FusedKernel>(name_, operators_->deep_copy());
+}
+
+bool FusedKernel::collect(const Values& values, c10::SmallVectorImpl<at::Tensor>& inputs) const {
+  const bool gradients = at::GradMode::is_enabled();
+  for (const Value& value : values) {
+    if (!value.isTensor()) return false;
+    const at::Tensor& tensor = value.toTensor();
+    if (!plain_tensor(tensor) || (gradients && tensor.requires_grad())) return false;
+    inputs.push_back(tensor);
+  }
+  return plain_dispatch();
+}
+
+FusedKernel::Signature FusedKernel::signature_of(c10::ArrayRef<at::Tensor> inputs) {
+  Signature out;
+  for (const at::Tensor& tensor : inputs) {
+    out.push_back(static_cast<std::uint8_t>(tensor.scalar_type()));
+    const at::IntArrayRef sizes = tensor.sizes();
+    out.push_back(static_cast<std::uint8_t>(sizes.size()));
+    for (std::int64_t size : sizes) out.push_back(size == 1 ? 1 : 0);
+    if (tensor.is_contiguous()) continue;
+    const at::IntArrayRef strides = tensor.strides();
+    for (std::size_t d = 0; d < sizes.size(); ++d) out.push_back(strides[d] == 0 ? 2 : 3);
+    for (std::uint8_t d : dim_order(sizes, strides)) out.push_back(d);
+  }
+  return out;
+}
+
+const FusedKernel::Variant* FusedKernel::find(const Signature& signature) const {
+  for (const Variant* v = variants_.load(std::memory_order_acquire); v; v = v->next.get())
+    if (v->signature == signature) return v;
+  return nullptr;
+}
+
+Value FusedKernel::run_operators(Values inputs) {
+  operator_calls_.fetch_add(1, std::memory_order_relaxed);
+  return operators_->forward(std::move(inputs));
+}
+
+Value FusedKernel::forward(Values values) {
+  c10::SmallVector<at::Tensor, 8> inputs;
+  if (!collect(values, inputs)) return run_operators(std::move(values));
+  const Signature signature = signature_of(inputs);
+  const Variant* variant = find(signature);
+  if (!variant) {
+    Value result = run_operators(std::move(values));
+    std::vector<TensorMeta> results;
+    for (const Value& item : returns_tuple_ ? elements(result) : Values{result})
+      results.emplace_back(item.toTensor());
+    add_variant(signature, inputs, results);
+    return result;
+  }
+  std::vector<at::Tensor> outputs;
+  if (!variant->kernel || !variant->kernel->run(inputs, outputs))
+    return run_operators(std::move(values));
+  kernel_calls_.fetch_add(1, std::memory_order_relaxed);
+  if (!returns_tuple_) return std::move(outputs[0]);
+  return c10::ivalue::Tuple::create(Values(outputs.begin(), outputs.end()));
+}
+
+void FusedKernel::prepare() {
+  c10::SmallVector<at::Tensor, 8> inputs;
+  std::vector<TensorMeta> results;
+  for (const Node& node : operators_->graph().nodes()) {
+    if (node.is_placeholder()) {
+      const TensorMeta* meta = tensor_meta(node);
+      if (!meta || meta->layout != c10::Layout::Strided) return;
+      inputs.push_back(at::empty_strided(meta->shape, meta->stride,
+                                         at::TensorOptions(meta->dtype).device(at::kMeta)));
+    } else if (node.is_output()) {
+      for (const Node* result : node.all_input_nodes()) {
+        const TensorMeta* meta = tensor_meta(*result);
+        if (!meta || meta->layout != c10::Layout::Strided) return;
+        results.push_back(*meta);
+      }
+    }
+  }
+  const Signature signature = signature_of(inputs);
+  if (!find(signature)) add_variant(signature, inputs, results);
+}
+
+// A variant for inputs of these dtypes, sizes and strides that does what gave these results; the
+// values of the inputs are not looked at. Null when there are too many.
+const FusedKernel::Variant* FusedKernel::add_variant(const Signature& signature,
+                                                     c10::ArrayRef<at::Tensor> inputs,
+                                                     const std::vector<TensorMeta>& results) {
+  const std::lock_guard lock(mutex_);
+  std::size_t count = 0;
+  for (const Variant* v = variants_.load(); v; v = v->next.get()) ++count;
+  if (const Variant* known = find(signature)) return known;
+  if (count >= kMaxVariants) return nullptr;
+  auto variant = std::make_unique<Variant>();
+  variant->signature = signature;
+  try {
+    NodeLowering lowering;
+    std::size_t at = 0;
+    std::vector<Tensor> outputs;
+    for (const Node& node : operators_->graph().nodes()) {
+      if (node.is_placeholder()) {
+        lowering.add_input(node, inputs[at].scalar_type(), inputs[at].sizes());
+        ++at;
+      } else if (node.is_output()) {
+        const auto add = [&](const Argument& argument) {
+          const NodeExpr* expr = argument.is_node() ? lowering.find(argument.node()) : nullptr;
+          if (!expr || expr->is_tuple) throw Unsupported("a result that is no tensor");
+          outputs.push_back(expr->tensors[0]);
+        };
+        if (returns_tuple_)
+          for (const Argument& item : node.arg(0).items()) add(item);
+        else
+          add(node.arg(0));
+      } else {
+        lowering.lower(node);
+      }
+    }
+    std::vector<DimOrder> orders;
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const TensorMeta& meta = results[i];
+      // What was derived must be what happened; anything else is a mistake in a lowering.
+      bool same = meta.dtype == outputs[i].type && meta.dim() == outputs[i].dim();
+      for (std::size_t d = 0; same && d < meta.shape.size(); ++d)
+        same = meta.shape[d] == lowering.program().shapes().example(outputs[i].dims[d]);
+      if (!same) throw Unsupported("the operators gave a result of another type or size");
+      orders.push_back(dim_order(meta.shape, meta.stride));
+    }
+    variant->kernel = std::make_unique<Kernel>(name_, std::move(lowering.program()),
+                                               std::move(outputs), std::move(orders));
+    // The machine code for these strides, so that the next call has it.
+    if (!variant->kernel->prepare(inputs)) variant->problem = "no machine code for these strides";
+  } catch (const Unsupported& e) {
+    variant->kernel = nullptr;
+    variant->problem = e.what();
+  }
+  variant->next.reset(variants_.load());
+  const Variant* published = variant.release();
+  variants_.store(published, std::memory_order_release);
+  return published;
+}
+
+FusedKernel::Statistics FusedKernel::statistics() const {
+  Statistics out{.kernel_calls = kernel_calls_.load(), .operator_calls = operator_calls_.load()};
+  for (const Variant* v = variants_.load(std::memory_order_acquire); v; v = v->next.get()) {
+    ++out.variants;
+    if (v->kernel) out.codes += v->kernel->num_codes();
+    if (!v->problem.empty() && out.problem.empty()) out.problem = v->problem;
+  }
+  return out;
+}
+
+std::vector<const Kernel*> FusedKernel::kernels() const {
+  std::vector<const Kernel*> out;
+  for (const Variant* v = variants_.load(std::memory_order_acquire); v; v = v->next.get())
+    if (v->kernel) out.push_back(v->kernel.get());
+  return out;
+}
+
+}  // namespace fx::loops

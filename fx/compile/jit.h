@@ -1,0 +1,36 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "fx/compile/kernel_abi.h"
+#include "fx/compile/nest.h"
+
+namespace fx::loops {
+
+/// Machine code of one kernel. The code goes when this goes.
+class KernelCode {
+ public:
+  virtual ~KernelCode() = default;
+  KernelFunction function() const noexcept { return function_; }
+  /// Number of lanes of its vectors.
+  unsigned lanes() const noexcept { return lanes_; }
+
+ protected:
+  KernelFunction function_ = nullptr;
+  unsigned lanes_ = 1;
+};
+
+/// What stages of a compilation look like, for people and tests.
+enum class CodeStage : std::uint8_t { kLlvm, kAssembly };
+
+/// Compiles a nest for this processor, in memory. Thread safe.
+/// @throws Unsupported when this processor or process cannot run such code: the reason.
+std::unique_ptr<KernelCode> compile_kernel(const Nest& nest, const KernelShape& shape);
+/// @throws Unsupported as compile_kernel.
+std::string kernel_text(const Nest& nest, const KernelShape& shape, CodeStage stage);
+
+/// Why compile_kernel cannot work here, or empty. Tried once.
+const std::string& jit_problem();
+
+}  // namespace fx::loops

@@ -1,0 +1,20 @@
+#include "fx/compile/jit.h"
+#include "fx/compile/unsupported.h"
+
+// Takes the place of the folder llvm in a build without LLVM.
+namespace fx::loops {
+
+const std::string& jit_problem() {
+  static const std::string problem = "fxcpp was built without LLVM";
+  return problem;
+}
+
+std::unique_ptr<KernelCode> compile_kernel(const Nest&, const KernelShape&) {
+  throw Unsupported(jit_problem());
+}
+
+std::string kernel_text(const Nest&, const KernelShape&, CodeStage) {
+  throw Unsupported(jit_problem());
+}
+
+}  // namespace fx::loops

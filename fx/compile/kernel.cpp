@@ -1,0 +1,167 @@
+#include "fx/compile/kernel.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "fx/base/error.h"
+#include "fx/compile/kernel_call.h"
+#include "fx/compile/unsupported.h"
+
+namespace fx::loops {
+namespace {
+
+std::atomic<std::uint64_t> compilations{0};
+
+// More pieces than this mean that the strides differ in each call.
+constexpr std::size_t kMaxCodes = 32;
+
+}  // namespace
+
+std::uint64_t num_compilations() { return compilations.load(); }
+
+DimOrder dim_order(c10::IntArrayRef sizes, c10::IntArrayRef strides) {
+  DimOrder order(sizes.size());
+  std::iota(order.begin(), order.end(), std::uint8_t{0});
+  // Insertion sort, since "outside of" is no order: dimensions that say nothing stay in between.
+  for (std::size_t i = 1; i < order.size(); ++i)
+    for (std::size_t k = i; k > 0; --k) {
+      const std::uint8_t a = order[k - 1];
+      const std::uint8_t b = order[k];
+      if (sizes[a] == 1 || sizes[b] == 1 || strides[a] == 0 || strides[b] == 0 ||
+          strides[a] >= strides[b])
+        break;
+      std::swap(order[k - 1], order[k]);
+    }
+  return order;
+}
+
+struct Kernel::Code {
+  KernelShape shape;
+  std::unique_ptr<KernelCode> code;  // null: there is none
+  std::unique_ptr<const Code> next;
+};
+
+Kernel::Kernel(std::string name, TensorProgram program, std::vector<Tensor> outputs,
+               std::vector<DimOrder> orders)
+    : name_(std::move(name)),
+      program_(std::move(program)),
+      outputs_(std::move(outputs)),
+      orders_(std::move(orders)),
+      nest_(build_nest(program_, outputs_, name_)) {
+  const Shapes& shapes = program_.shapes();
+  input_dims_.resize(static_cast<std::size_t>(program_.num_inputs()));
+  input_types_.resize(input_dims_.size());
+  for (std::size_t id = 0; id < program_.size(); ++id) {
+    const Expr& expr = program_[static_cast<ExprId>(id)];
+    if (expr.kind != Expr::Kind::kInput) continue;
+    const auto at = static_cast<std::size_t>(expr.index);
+    input_types_[at] = expr.type;
+    for (Dim dim : expr.dims) {
+      const Dim root = shapes.find(dim);
+      const Shapes::Symbol& symbol = shapes.symbols()[static_cast<std::size_t>(root)];
+      const bool constant = root != kOne && symbol.kind == Shapes::Symbol::Kind::kConstant;
+      input_dims_[at].push_back({root, constant ? symbol.value : -1});
+    }
+  }
+  for (Dim axis : nest_.axes) axis_roots_.push_back(shapes.find(axis));
+  for (const Tensor& output : outputs_) {
+    std::vector<Dim> roots;
+    for (Dim dim : output.dims) roots.push_back(shapes.find(dim));
+    output_roots_.push_back(std::move(roots));
+  }
+  for (const Dims& factors : nest_.extents) {
+    Dims roots;
+    for (Dim dim : factors) roots.push_back(shapes.find(dim));
+    extent_roots_.push_back(std::move(roots));
+  }
+  // Axes in the order of the first output that moves along all kept axes: every one does.
+  for (const NestOperand& operand : nest_.operands) {
+    if (operand.output != 0) continue;
+    for (std::uint8_t dim : orders_[0])
+      for (std::size_t axis = 0; axis < nest_.axes.size(); ++axis)
+        for (int d : operand.dims_of_axis[axis])
+          if (d == dim) axis_order_.push_back(static_cast<std::uint8_t>(axis));
+  }
+  for (std::size_t axis = 0; axis < nest_.axes.size(); ++axis)
+    if (std::find(axis_order_.begin(), axis_order_.end(), axis) == axis_order_.end())
+      axis_order_.push_back(static_cast<std::uint8_t>(axis));
+  std::stable_partition(axis_order_.begin(), axis_order_.end(),
+                        [&](std::uint8_t axis) { return axis < nest_.num_kept; });
+  for (const NestValue& value : nest_.values) work_ += is_expensive(value.op) ? 8 : 1;
+}
+
+Kernel::~Kernel() {
+  // One after the other: the list may be long for recursion.
+  std::unique_ptr<const Code> code(codes_.load());
+  while (code) code = std::move(const_cast<Code&>(*code).next);
+}
+
+const KernelCode* Kernel::code_for(const KernelShape& shape) const {
+  std::size_t count = 0;
+  for (const Code* code = codes_.load(std::memory_order_acquire); code; code = code->next.get()) {
+    if (code->shape == shape) return code->code.get();
+    ++count;
+  }
+  if (count >= kMaxCodes) return nullptr;
+  const std::lock_guard lock(mutex_);
+  const Code* head = codes_.load(std::memory_order_acquire);
+  for (const Code* code = head; code; code = code->next.get())
+    if (code->shape == shape) return code->code.get();
+  auto made = std::make_unique<Code>();
+  made->shape = shape;
+  try {
+    made->code = compile_kernel(nest_, shape);
+    ++compilations;
+  } catch (const Unsupported&) {
+    // Remembered as null: asked for no more.
+  }
+  made->next.reset(head);
+  const Code* published = made.release();
+  codes_.store(published, std::memory_order_release);
+  return published->code.get();
+}
+
+std::size_t Kernel::num_codes() const {
+  std::size_t count = 0;
+  for (const Code* code = codes_.load(std::memory_order_acquire); code; code = code->next.get())
+    count += code->code ? 1 : 0;
+  return count;
+}
+
+std::string Kernel::code_text(CodeStage stage) const {
+  std::string text;
+  for (const Code* code = codes_.load(std::memory_order_acquire); code; code = code->next.get())
+    if (code->code) text += kernel_text(nest_, code->shape, stage);
+  return text;
+}
+
+bool Kernel::bind_sizes(std::span<const at::Tensor> inputs, std::span<std::int64_t> size_of) const {
+  std::fill(size_of.begin(), size_of.end(), -1);
+  size_of[kOne] = 1;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const at::Tensor& tensor = inputs[i];
+    const std::vector<InputDim>& dims = input_dims_[i];
+    const at::IntArrayRef sizes = tensor.sizes();
+    if (tensor.scalar_type() != input_types_[i] || sizes.size() != dims.size()) return false;
+    for (std::size_t d = 0; d < dims.size(); ++d) {
+      const std::int64_t size = sizes[d];
+      std::int64_t& known = size_of[static_cast<std::size_t>(dims[d].root)];
+      // A symbol may not become 1: what broadcasts was decided without it.
+      if (known < 0 && size != 1 && (dims[d].constant < 0 || dims[d].constant == size))
+        known = size;
+      else if (known != size)
+        return false;
+    }
+  }
+  return true;
+}
+
+bool Kernel::prepare(std::span<const at::Tensor> inputs) const {
+  return Call(*this).prepare(inputs);
+}
+
+bool Kernel::run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs) const {
+  return Call(*this).run(inputs, outputs);
+}
+
+}  // namespace fx::loops

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fx/compile/jit.h"
+#include "fx/compile/nest.h"
+#include "fx/compile/tensor_expr.h"
+
+namespace fx::loops {
+
+/// The order of a tensor's dimensions in memory, outermost first. Sizes of 1 stand where they
+/// stand.
+using DimOrder = std::vector<std::uint8_t>;
+/// From sizes and strides; dimensions with equal strides keep their order, and so do those of size
+/// 1 or stride 0, which say nothing.
+DimOrder dim_order(c10::IntArrayRef sizes, c10::IntArrayRef strides);
+
+/// A nest with what it takes to run it on tensors of any size that the assumptions of its Shapes
+/// allow: machine code, made when a combination of strides first needs it, and the loops around it.
+/// Immutable but for that code: any number of threads call it at once.
+class Kernel {
+ public:
+  /// @param orders of the outputs, as eager lays them out.
+  /// @throws Unsupported when the outputs do not fit one nest.
+  Kernel(std::string name, TensorProgram program, std::vector<Tensor> outputs,
+         std::vector<DimOrder> orders);
+
+  ~Kernel();
+  Kernel(const Kernel&) = delete;
+  Kernel& operator=(const Kernel&) = delete;
+
+  /// Computes the outputs. False when these inputs do not fit: other dtypes, sizes that break an
+  /// assumption, strides for which there is no code, or an operation that has no result (a division
+  /// by zero); nothing has happened then. Inputs must be dense CPU tensors without conjugation.
+  bool run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs) const;
+
+  /// Makes the machine code for inputs of these sizes and strides; they may be on the meta device.
+  /// Whether there is some then.
+  bool prepare(std::span<const at::Tensor> inputs) const;
+
+  const Nest& nest() const noexcept { return nest_; }
+  const TensorProgram& program() const noexcept { return program_; }
+  /// How many pieces of machine code there are.
+  std::size_t num_codes() const;
+  /// LLVM or assembly of the pieces made so far.
+  std::string code_text(CodeStage stage) const;
+
+ private:
+  struct Code;
+  class Call;
+
+  const KernelCode* code_for(const KernelShape& shape) const;
+  bool bind_sizes(std::span<const at::Tensor> inputs, std::span<std::int64_t> size_of) const;
+
+  std::string name_;
+  TensorProgram program_;
+  std::vector<Tensor> outputs_;
+  std::vector<DimOrder> orders_;
+  Nest nest_;
+
+  // What a call checks and looks up, prepared.
+  struct InputDim {
+    Dim root;               // kOne: the size must be 1
+    std::int64_t constant;  // >= 0: the size must be that
+  };
+  std::vector<c10::ScalarType> input_types_;
+  std::vector<std::vector<InputDim>> input_dims_;
+  std::vector<Dim> axis_roots_;
+  std::vector<std::vector<Dim>> output_roots_;
+  std::vector<Dims> extent_roots_;
+  std::vector<std::uint8_t> axis_order_;  // kept axes, outermost first, then reduced ones
+  std::size_t work_ = 1;                  // rough cost of an element
+
+  mutable std::mutex mutex_;
+  mutable std::atomic<const Code*> codes_{nullptr};  // a list that only grows
+};
+
+/// Pieces of machine code made by this process so far.
+std::uint64_t num_compilations();
+
+}  // namespace fx::loops

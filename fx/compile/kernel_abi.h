@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace fx::loops {
+
+/// How an operand moves from one lane to the next.
+enum class LaneStride : std::uint8_t {
+  kZero,  ///< all lanes read the same element
+  kUnit,  ///< adjacent elements
+  kAny,   ///< `lane` bytes apart
+};
+
+/// How a nest becomes a kernel.
+struct KernelShape {
+  /// With reductions: lanes run along the reduced axis, else along a kept one.
+  bool lanes_reduced = false;
+  /// By operand. One that does not move along the lanes' axis is kZero.
+  std::vector<LaneStride> lane_strides = {};
+
+  friend bool operator==(const KernelShape&, const KernelShape&) = default;
+};
+
+/// Byte steps of an operand.
+struct OperandStrides {
+  std::int64_t lane = 0;
+  std::int64_t outer = 0;
+  std::int64_t reduce = 0;
+};
+
+/// What a kernel is called with. It does rows [0, n_outer). Which axis the lanes run along is fixed
+/// when the kernel is made: without reductions the only other one; else the reduced axis, with
+/// n_lane elements in it, or a kept axis: then the row has n_reduce elements for each lane.
+struct KernelArgs {
+  char* const* pointers;          ///< by operand: its first element
+  const OperandStrides* strides;  ///< by operand
+  const std::int64_t* scalars;    ///< by scalar: an int64, or the bits of a double
+  const std::int64_t* extents;    ///< by extent
+  char* const* scratch;           ///< by scratch row: n_lane elements, or n_reduce full vectors
+  std::int64_t n_lane;
+  std::int64_t n_outer;
+  std::int64_t n_reduce;
+};
+
+/// Returns 0, or kTrapped when an operation has no result: what was written then has no meaning.
+using KernelFunction = std::int32_t (*)(const KernelArgs*);
+
+constexpr std::int32_t kTrapped = 1;
+
+}  // namespace fx::loops

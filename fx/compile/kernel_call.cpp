@@ -1,0 +1,257 @@
+#include "fx/compile/kernel_call.h"
+
+#include <ATen/Functions.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+
+#include "fx/base/error.h"
+#include "fx/compile/parallel.h"
+
+namespace fx::loops {
+namespace {
+
+// Work (elements times operations) below which another thread costs more than it saves.
+constexpr std::int64_t kGrain = 1 << 17;
+
+// Scratch rows of this thread; grows, and is given back with the thread.
+char* scratch_memory(std::size_t bytes) {
+  struct Free {
+    void operator()(char* p) const { std::free(p); }
+  };
+  thread_local std::unique_ptr<char, Free> memory;
+  thread_local std::size_t size = 0;
+  if (bytes > size) {
+    size = (std::max(bytes, size * 2) + 63) / 64 * 64;
+    memory.reset(static_cast<char*>(std::aligned_alloc(64, size)));
+    if (!memory) {
+      size = 0;
+      throw std::bad_alloc();
+    }
+  }
+  return memory.get();
+}
+
+}  // namespace
+
+at::Tensor Kernel::Call::make_output(std::size_t index, c10::DeviceType device) const {
+  const std::vector<Dim>& roots = kernel_.output_roots_[index];
+  Sizes sizes;
+  for (Dim root : roots) sizes.push_back(size_of(root));
+  Sizes strides(sizes.size(), 0);
+  std::int64_t step = 1;
+  const DimOrder& order = kernel_.orders_[index];
+  bool contiguous = true;
+  for (std::size_t i = order.size(); i-- > 0;) {
+    contiguous &= order[i] == i;
+    strides[order[i]] = step;
+    step *= std::max<std::int64_t>(sizes[order[i]], 1);
+  }
+  const at::TensorOptions options = at::TensorOptions(kernel_.outputs_[index].type).device(device);
+  return contiguous ? at::empty(sizes, options) : at::empty_strided(sizes, strides, options);
+}
+
+// In bytes.
+std::int64_t Kernel::Call::stride_of(std::size_t operand, std::size_t axis) const {
+  std::int64_t stride = 0;
+  for (int dim : nest_.operands[operand].dims_of_axis[axis])
+    stride += tensors_[operand]->stride(dim);
+  return stride * static_cast<std::int64_t>(c10::elementSize(nest_.operands[operand].type));
+}
+
+void Kernel::Call::collect_axes(std::size_t begin, std::size_t end, std::vector<Axis>& axes) const {
+  for (std::size_t i = begin; i < end; ++i) {
+    const std::size_t axis = kernel_.axis_order_[i];
+    const std::int64_t size = size_of(kernel_.axis_roots_[axis]);
+    Axis made{size, {}};
+    for (std::size_t k = 0; k < nest_.operands.size(); ++k)
+      made.strides.push_back(stride_of(k, axis));
+    axes.push_back(std::move(made));
+  }
+  collapse(axes);
+}
+
+// Joins neighbours that all operands step through as through one.
+void Kernel::Call::collapse(std::vector<Axis>& axes) {
+  std::size_t out = 0;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    if (out > 0) {
+      Axis& outer = axes[out - 1];
+      const Axis& inner = axes[i];
+      bool joins = true;
+      for (std::size_t k = 0; joins && k < outer.strides.size(); ++k)
+        joins = outer.strides[k] == inner.strides[k] * inner.size;
+      if (joins) {
+        outer.size *= inner.size;
+        outer.strides = inner.strides;
+        continue;
+      }
+    }
+    if (out != i) axes[out] = std::move(axes[i]);
+    ++out;
+  }
+  axes.resize(out);
+}
+
+// The axis of the lanes, and how each operand moves along it.
+bool Kernel::Call::choose_shape() {
+  const std::size_t count = nest_.operands.size();
+  const auto element_size = [&](std::size_t k) {
+    return static_cast<std::int64_t>(c10::elementSize(nest_.operands[k].type));
+  };
+  const Axis nothing{1, Sizes(count, 0)};
+  reduce_ = nothing;
+  lane_ = nothing;
+  collect_axes(0, nest_.num_kept, kept_);
+  if (nest_.has_reductions()) {
+    std::vector<Axis> reduced;
+    collect_axes(nest_.num_kept, nest_.axes.size(), reduced);
+    if (reduced.size() != 1) return false;
+    // Along the reduced axis if its elements are adjacent, else along a kept one where they are.
+    std::size_t unit = 0;
+    std::size_t unit_kept = 0;
+    for (std::size_t k = 0; k < count; ++k) {
+      unit += reduced[0].strides[k] == element_size(k) ? 1 : 0;
+      unit_kept += !kept_.empty() && kept_.back().strides[k] == element_size(k) ? 1 : 0;
+    }
+    shape_.lanes_reduced = unit > 0 || unit_kept == 0;
+    if (shape_.lanes_reduced) {
+      lane_ = reduced[0];
+    } else {
+      reduce_ = reduced[0];
+      lane_ = kept_.back();
+      kept_.pop_back();
+    }
+  } else if (!kept_.empty()) {
+    lane_ = kept_.back();
+    kept_.pop_back();
+  }
+  for (std::size_t k = 0; k < count; ++k)
+    shape_.lane_strides.push_back(lane_.strides[k] == 0                 ? LaneStride::kZero
+                                  : lane_.strides[k] == element_size(k) ? LaneStride::kUnit
+                                                                        : LaneStride::kAny);
+  return true;
+}
+
+// Everything up to the machine code. False when the inputs do not fit.
+bool Kernel::Call::bind(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs) {
+  sizes_.resize(kernel_.program_.shapes().symbols().size());
+  if (inputs.size() != kernel_.input_dims_.size() || !kernel_.bind_sizes(inputs, sizes_))
+    return false;
+  for (Dim root : kernel_.axis_roots_) empty_ |= size_of(root) == 0;
+  if (empty_ && nest_.has_reductions()) return false;
+  const c10::DeviceType device = inputs.empty() ? at::kCPU : inputs[0].device().type();
+  outputs.clear();
+  for (std::size_t i = 0; i < kernel_.outputs_.size(); ++i)
+    outputs.push_back(make_output(i, device));
+  if (empty_) return true;
+  for (const NestOperand& operand : nest_.operands)
+    tensors_.push_back(operand.input >= 0 ? &inputs[static_cast<std::size_t>(operand.input)]
+                                          : &outputs[static_cast<std::size_t>(operand.output)]);
+  if (!choose_shape()) return false;
+  code_ = kernel_.code_for(shape_);
+  return code_ != nullptr;
+}
+
+bool Kernel::Call::prepare(std::span<const at::Tensor> inputs) {
+  std::vector<at::Tensor> outputs;
+  return bind(inputs, outputs);
+}
+
+bool Kernel::Call::run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs) {
+  if (!bind(inputs, outputs)) return false;
+  if (empty_) return true;
+  for (const at::Tensor* tensor : tensors_)
+    pointers_.push_back(static_cast<char*>(const_cast<void*>(tensor->const_data_ptr())));
+  for (const Dims& factors : kernel_.extent_roots_) {
+    std::int64_t product = 1;
+    for (Dim root : factors) product *= size_of(root);
+    extents_.push_back(product);
+  }
+  return run_all() == 0;
+}
+
+std::int32_t Kernel::Call::run_all() {
+  std::int64_t rows = 1;
+  for (const Axis& axis : kept_) rows *= axis.size;
+  const std::int64_t row_work =
+      lane_.size * reduce_.size * static_cast<std::int64_t>(kernel_.work_);
+  const std::int64_t threads = num_threads();
+  if (threads <= 1 || rows * row_work < 2 * kGrain) return run_rows(0, rows, 0, lane_.size);
+
+  std::atomic<std::int32_t> trapped{0};
+  if (rows >= 4 * threads || (nest_.has_reductions() && shape_.lanes_reduced)) {
+    const std::int64_t grain =
+        std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, row_work));
+    parallel_for(rows, grain, [&](std::int64_t begin, std::int64_t end) {
+      trapped |= run_rows(begin, end, 0, lane_.size);
+    });
+  } else {
+    // Few long rows: their lanes are shared out, whole cache lines of them.
+    constexpr std::int64_t kUnit = 64;
+    const std::int64_t units = (lane_.size + kUnit - 1) / kUnit;
+    const std::int64_t unit_work = std::max<std::int64_t>(1, rows * row_work / units);
+    parallel_for(units, std::max<std::int64_t>(1, kGrain / unit_work),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   trapped |= run_rows(0, rows, begin * kUnit, std::min(end * kUnit, lane_.size));
+                 });
+  }
+  return trapped.load();
+}
+
+// Rows [begin, end) of all kept axes, counted as one, each with lanes [lane_begin, lane_end).
+std::int32_t Kernel::Call::run_rows(std::int64_t begin, std::int64_t end, std::int64_t lane_begin,
+                                    std::int64_t lane_end) const {
+  const std::size_t count = nest_.operands.size();
+  c10::SmallVector<OperandStrides, 8> strides(count);
+  c10::SmallVector<char*, 8> pointers(count);
+  for (std::size_t k = 0; k < count; ++k)
+    strides[k] = {.lane = lane_.strides[k],
+                  .outer = kept_.empty() ? 0 : kept_.back().strides[k],
+                  .reduce = reduce_.strides[k]};
+  c10::SmallVector<char*, 4> scratch;
+  if (!nest_.scratch.empty()) {
+    // Whole vectors are written: room for one beyond the end.
+    const auto elements = static_cast<std::size_t>(
+        shape_.lanes_reduced ? lane_.size + code_->lanes() : reduce_.size * code_->lanes());
+    std::size_t bytes = 0;
+    for (c10::ScalarType type : nest_.scratch)
+      bytes += (elements * c10::elementSize(type) + 63) / 64 * 64;
+    char* memory = scratch_memory(bytes);
+    for (c10::ScalarType type : nest_.scratch) {
+      scratch.push_back(memory);
+      memory += (elements * c10::elementSize(type) + 63) / 64 * 64;
+    }
+  }
+  KernelArgs args{.pointers = pointers.data(),
+                  .strides = strides.data(),
+                  .scalars = nullptr,
+                  .extents = extents_.data(),
+                  .scratch = scratch.data(),
+                  .n_lane = lane_end - lane_begin,
+                  .n_outer = 0,
+                  .n_reduce = reduce_.size};
+  const std::int64_t inner = kept_.empty() ? 1 : kept_.back().size;
+  std::int32_t trapped = 0;
+  for (std::int64_t row = begin; row < end;) {
+    // The innermost kept axis is the kernel's own; the ones around it are counted here.
+    const std::int64_t first = row % inner;
+    const std::int64_t n = std::min(end - row, inner - first);
+    std::int64_t rest = row / inner;
+    for (std::size_t k = 0; k < count; ++k)
+      pointers[k] = pointers_[k] + lane_begin * lane_.strides[k] + first * strides[k].outer;
+    for (std::size_t axis = kept_.size(); axis-- > 1;) {
+      const Axis& outer = kept_[axis - 1];
+      const std::int64_t index = rest % outer.size;
+      rest /= outer.size;
+      for (std::size_t k = 0; k < count; ++k) pointers[k] += index * outer.strides[k];
+    }
+    args.n_outer = n;
+    trapped |= code_->function()(&args);
+    row += n;
+  }
+  return trapped;
+}
+
+}  // namespace fx::loops

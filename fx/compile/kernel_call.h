@@ -1,0 +1,51 @@
+#pragma once
+
+#include <c10/util/SmallVector.h>
+
+#include "fx/compile/kernel.h"
+
+namespace fx::loops {
+
+/// One call of a kernel: checks sizes, makes the outputs, brings the axes into the form of the
+/// machine code (lanes, rows, and loops around them), and runs it on all threads that are worth it.
+class Kernel::Call {
+ public:
+  explicit Call(const Kernel& kernel) : kernel_(kernel), nest_(kernel.nest_) {}
+
+  bool prepare(std::span<const at::Tensor> inputs);
+  bool run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs);
+
+ private:
+  using Sizes = c10::SmallVector<std::int64_t, 8>;
+  // One axis of the iteration, with the byte step of each operand.
+  struct Axis {
+    std::int64_t size;
+    Sizes strides;
+  };
+
+  at::Tensor make_output(std::size_t index, c10::DeviceType device) const;
+  bool bind(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs);
+  std::int64_t size_of(Dim root) const { return sizes_[static_cast<std::size_t>(root)]; }
+  std::int64_t stride_of(std::size_t operand, std::size_t axis) const;
+  void collect_axes(std::size_t begin, std::size_t end, std::vector<Axis>& axes) const;
+  static void collapse(std::vector<Axis>& axes);
+  bool choose_shape();
+  std::int32_t run_all();
+  std::int32_t run_rows(std::int64_t begin, std::int64_t end, std::int64_t lane_begin,
+                        std::int64_t lane_end) const;
+
+  const Kernel& kernel_;
+  const Nest& nest_;
+  Sizes sizes_;                                     // by symbol
+  Sizes extents_;                                   // by extent of the nest
+  c10::SmallVector<const at::Tensor*, 8> tensors_;  // by operand
+  c10::SmallVector<char*, 8> pointers_;             // by operand
+  std::vector<Axis> kept_;  // outermost first; without the lanes' axis once chosen
+  Axis lane_;
+  Axis reduce_;
+  KernelShape shape_;
+  const KernelCode* code_ = nullptr;
+  bool empty_ = false;  // nothing to compute
+};
+
+}  // namespace fx::loops

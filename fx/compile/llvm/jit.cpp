@@ -1,0 +1,188 @@
+#include "fx/compile/jit.h"
+
+#include <llvm/ExecutionEngine/Orc/CompileUtils.h>
+#include <llvm/ExecutionEngine/Orc/ExecutionUtils.h>
+#include <llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h>
+#include <llvm/ExecutionEngine/Orc/LLJIT.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/TargetParser/Host.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "fx/base/error.h"
+#include "fx/compile/llvm/emit.h"
+#include "fx/compile/llvm/vector_ops.h"
+#include "fx/compile/unsupported.h"
+
+namespace fx::loops {
+namespace {
+
+namespace orc = ::llvm::orc;
+
+std::string text_of(::llvm::Error error) { return ::llvm::toString(std::move(error)); }
+
+// The compiler of this process. Never destroyed: code may run until the very end.
+class Jit {
+ public:
+  static Jit& get() {
+    static Jit* jit = new Jit();
+    return *jit;
+  }
+
+  const std::string& problem() const noexcept { return problem_; }
+  const KernelTarget& target() const noexcept { return target_; }
+
+  // The module with `name` in it, ready for code generation.
+  std::unique_ptr<::llvm::Module> build(::llvm::LLVMContext& context, const Nest& nest,
+                                        const KernelShape& shape, const std::string& name) {
+    if (!problem_.empty()) throw Unsupported(problem_);
+    auto module = std::make_unique<::llvm::Module>(name, context);
+    module->setDataLayout(jit_->getDataLayout());
+    module->setTargetTriple(jit_->getTargetTriple().str());
+    emit_kernel(*module, nest, shape, target_, name);
+    std::string message;
+    ::llvm::raw_string_ostream stream(message);
+    FX_ASSERT(!::llvm::verifyModule(*module, &stream), "the kernel is no valid LLVM: " + message);
+    return module;
+  }
+
+  orc::JITDylib& new_library() {
+    const std::string name = "kernel" + std::to_string(++count_);
+    ::llvm::Expected<orc::JITDylib&> library = jit_->createJITDylib(name);
+    if (!library) throw Unsupported("no code can be made: " + text_of(library.takeError()));
+    orc::SymbolMap symbols;
+    for (const RuntimeSymbol& symbol : runtime_symbols())
+      symbols[jit_->mangleAndIntern(symbol.name)] = {orc::ExecutorAddr::fromPtr(symbol.address),
+                                                     ::llvm::JITSymbolFlags::Exported};
+    if (::llvm::Error error = library->define(orc::absoluteSymbols(std::move(symbols))))
+      throw Unsupported("no code can be made: " + text_of(std::move(error)));
+    return *library;
+  }
+
+  KernelFunction add(orc::JITDylib& library, orc::ThreadSafeModule module,
+                     const std::string& name) {
+    if (::llvm::Error error = jit_->addIRModule(library, std::move(module)))
+      throw Unsupported("no code can be made: " + text_of(std::move(error)));
+    ::llvm::Expected<orc::ExecutorAddr> address = jit_->lookup(library, name);
+    if (!address) throw Unsupported("no code can be made: " + text_of(address.takeError()));
+    return address->toPtr<KernelFunction>();
+  }
+
+  void remove(orc::JITDylib& library) {
+    ::llvm::consumeError(jit_->getExecutionSession().removeJITDylib(library));
+  }
+
+  std::string assembly(::llvm::Module& module) {
+    ::llvm::Expected<std::unique_ptr<::llvm::TargetMachine>> machine =
+        builder_->createTargetMachine();
+    if (!machine) throw Unsupported(text_of(machine.takeError()));
+    ::llvm::SmallString<0> text;
+    ::llvm::raw_svector_ostream stream(text);
+    ::llvm::legacy::PassManager passes;
+    if ((*machine)->addPassesToEmitFile(passes, stream, nullptr,
+                                        ::llvm::CodeGenFileType::AssemblyFile))
+      throw Unsupported("this target writes no assembly");
+    passes.run(module);
+    return text.str().str();
+  }
+
+ private:
+  Jit() {
+    try {
+      start();
+    } catch (const Unsupported& e) {
+      problem_ = e.what();
+    }
+  }
+
+  void start() {
+    ::llvm::InitializeNativeTarget();
+    ::llvm::InitializeNativeTargetAsmPrinter();
+    ::llvm::Expected<orc::JITTargetMachineBuilder> builder =
+        orc::JITTargetMachineBuilder::detectHost();
+    if (!builder)
+      throw Unsupported("LLVM does not know this processor: " + text_of(builder.takeError()));
+    builder->setCodeGenOptLevel(::llvm::CodeGenOptLevel::Default);
+    const ::llvm::StringMap<bool> features = ::llvm::sys::getHostCPUFeatures();
+    const auto has = [&](const char* name) { return features.lookup(name); };
+    target_.wide = has("avx512f") && has("avx512dq") && has("avx512bw") && has("avx512vl");
+    if (!target_.wide && !(has("avx2") && has("fma") && has("f16c")))
+      throw Unsupported("kernels need a processor with AVX2 and FMA");
+    builder_ = std::move(*builder);
+    ::llvm::Expected<std::unique_ptr<orc::LLJIT>> jit =
+        orc::LLJITBuilder().setJITTargetMachineBuilder(*builder_).create();
+    if (!jit) throw Unsupported("no code can be made: " + text_of(jit.takeError()));
+    jit_ = std::move(*jit);
+  }
+
+  std::string problem_;
+  KernelTarget target_;
+  std::optional<orc::JITTargetMachineBuilder> builder_;
+  std::unique_ptr<orc::LLJIT> jit_;
+  std::atomic<std::uint64_t> count_{0};
+};
+
+class LlvmCode : public KernelCode {
+ public:
+  LlvmCode(const Nest& nest, const KernelShape& shape) {
+    Jit& jit = Jit::get();
+    auto context = std::make_unique<::llvm::LLVMContext>();
+    const std::string name = "fx_kernel";
+    auto module = jit.build(*context, nest, shape, name);
+    lanes_ = lanes_of(nest, jit.target());
+    library_ = &jit.new_library();
+    try {
+      function_ =
+          jit.add(*library_, orc::ThreadSafeModule(std::move(module), std::move(context)), name);
+    } catch (...) {
+      jit.remove(*library_);
+      throw;
+    }
+  }
+  ~LlvmCode() override { Jit::get().remove(*library_); }
+
+ private:
+  orc::JITDylib* library_ = nullptr;
+};
+
+}  // namespace
+
+const std::string& jit_problem() {
+  // More than set-up: a process that may not make code pages fails only when it makes one.
+  static const std::string problem = [] {
+    if (!Jit::get().problem().empty()) return Jit::get().problem();
+    try {
+      TensorProgram program;
+      const std::int64_t sizes[] = {2};
+      const Tensor x = program.input(c10::ScalarType::Float, sizes);
+      const Tensor outputs[] = {program.apply(Op::kAdd, {x, x})};
+      const Nest nest = build_nest(program, outputs);
+      LlvmCode(nest, {.lane_strides = {LaneStride::kUnit, LaneStride::kUnit}});
+    } catch (const Unsupported& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  }();
+  return problem;
+}
+
+std::unique_ptr<KernelCode> compile_kernel(const Nest& nest, const KernelShape& shape) {
+  return std::make_unique<LlvmCode>(nest, shape);
+}
+
+std::string kernel_text(const Nest& nest, const KernelShape& shape, CodeStage stage) {
+  ::llvm::LLVMContext context;
+  auto module = Jit::get().build(context, nest, shape, "fx_kernel");
+  if (stage == CodeStage::kAssembly) return Jit::get().assembly(*module);
+  std::string text;
+  ::llvm::raw_string_ostream stream(text);
+  module->print(stream, nullptr);
+  return text;
+}
+
+}  // namespace fx::loops

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <c10/core/Scalar.h>
+#include <c10/core/ScalarType.h>
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fx/compile/loop_ops.h"
+#include "fx/compile/shapes.h"
+#include "fx/compile/tensor_expr.h"
+
+/// Loop nests: what one kernel does, in loops over scalars. The last stage before machine code, and
+/// the first one where the order of execution is decided.
+///
+/// A nest runs over *rows*: one for each index of its kept axes. A row is one *loop* after the
+/// other over all reduced axes together; each loop computes elements, reduces them, stores them.
+/// Between loops stand the *row values*, which are the same for all elements of the row. A softmax
+/// is one nest of three loops: maximum; exponentials and their sum; quotients. Without reduced axes
+/// there is one loop of one element, which is done for many rows at once.
+namespace fx::loops {
+
+using ValueId = std::int32_t;
+
+/// A scalar in the loops, in single static assignment form.
+struct NestValue {
+  Op op;
+  c10::ScalarType type;
+  std::array<ValueId, 3> args = {-1, -1, -1};
+  /// Of a load: the operand; of a scalar: which one; of an extent: index in Nest::extents; of a
+  /// reduced value: the reduction.
+  int index = 0;
+  c10::Scalar number = 0;  ///< of a constant
+
+  bool element = false;  ///< varies along the reduced axes; always false without such
+  int stage = 0;  ///< the loop that can compute it first, or that it stands before (row value)
+};
+
+/// A tensor that is read or written.
+struct NestOperand {
+  c10::ScalarType type;
+  int input = -1;   ///< index among the inputs, or ...
+  int output = -1;  ///< ... among the outputs
+  /// For each axis of the nest the dimensions of the tensor that it moves along; several for a
+  /// diagonal, none where the tensor broadcasts.
+  std::vector<std::vector<int>> dims_of_axis = {};
+};
+
+struct NestReduction {
+  Reduce reduce;
+  ValueId input;
+  c10::ScalarType type;
+  int stage = 0;  ///< of its loop
+};
+
+struct NestStore {
+  int operand;
+  ValueId value;
+  bool element = false;
+  int stage = 0;  ///< element: the loop; else: before that loop, or after the last
+};
+
+/// What a loop, or the code between loops, does, in order.
+struct NestStep {
+  enum class Kind : std::uint8_t {
+    kCompute,  ///< value `index`
+    kKeep,     ///< writes element value `index` to the scratch row of number `slot`
+    kReload,   ///< reads it
+    kReduce,   ///< reduction `index`
+    kStore,    ///< store `index`
+  };
+  Kind kind;
+  int index;
+  int slot = -1;
+};
+
+struct Nest {
+  std::string name;
+  std::vector<Dim> axes;     ///< sizes: kept axes first, then reduced ones
+  std::size_t num_kept = 0;  ///< of the axes
+  std::vector<NestOperand> operands;
+  std::vector<NestValue> values;
+  std::vector<NestReduction> reductions;
+  std::vector<NestStore> stores;
+  std::vector<Dims> extents;  ///< products of sizes that values refer to
+
+  // The schedule. With n loops, rows[s] stands before loop s, and rows[n] after the last.
+  std::vector<std::vector<NestStep>> loops;
+  std::vector<std::vector<NestStep>> rows;
+  std::vector<c10::ScalarType> scratch;  ///< type of each scratch row
+
+  bool has_reductions() const noexcept { return !reductions.empty(); }
+  /// The nest as text, one line a step; stable, for tests and people.
+  std::string str(const Shapes& shapes) const;
+};
+
+/// The nest that computes `outputs`. Its axes are the dimensions, other than 1, of the tensors that
+/// are reduced, or without reductions of the largest output.
+/// @throws Unsupported when the outputs do not fit one nest.
+Nest build_nest(const TensorProgram& program, std::span<const Tensor> outputs,
+                std::string name = "nest");
+
+}  // namespace fx::loops

@@ -1,0 +1,86 @@
+#include "fx/compile/pipeline.h"
+
+#include "fx/compile/expand_modules.h"
+#include "fx/compile/fusion.h"
+#include "fx/graph/tensor_meta.h"
+#include "fx/passes/fuse_partitions.h"
+#include "fx/passes/pass_manager.h"
+#include "fx/passes/shape_prop.h"
+
+namespace fx::loops {
+namespace {
+
+std::string graph_text(const GraphModule& module) { return module.graph().str(); }
+
+// Freezing takes the values of parameters for constants.
+std::string passes_text(const GraphModule& module, const CompileOptions& options) {
+  std::string text = "remove_dropout,";
+  if (options.freeze && !module.is_training()) text += "fuse_conv_bn,constant_fold,";
+  return text + "remove_noops,cse,dce";
+}
+
+std::string describe(const Node& node) {
+  std::string text(node.name());
+  if (const TensorMeta* meta = tensor_meta(node)) text += ": " + meta->to_string();
+  return text + " = " + node.target().str();
+}
+
+}  // namespace
+
+std::shared_ptr<GraphModule> share_module(const GraphModule& module) {
+  GraphModule::Constants constants(module.constants().begin(), module.constants().end());
+  auto copy = std::make_shared<GraphModule>(module, module.graph().clone(), module.class_name(),
+                                            GraphModule::Share::kAll, constants);
+  copy->set_specs(module.in_spec(), module.out_spec());
+  copy->set_input_guards(module.input_guards());
+  return copy;
+}
+
+PipelineOutput run_pipeline(const std::shared_ptr<GraphModule>& module, const Values& inputs,
+                            const CompileOptions& options) {
+  PipelineOutput out{.module = module};
+
+  // 1. One kind of node for one operation: modules as the operators that they call; passes.
+  expand_modules(*module);
+  PassManagerOptions pass_options;
+  pass_options.recompile = false;
+  PassManager(passes_text(*module, options), std::move(pass_options)).run(*module);
+  out.stages.push_back({"passes", graph_text(*module)});
+
+  // 2. Dtypes and sizes of everything, by an example.
+  ShapeProp(*module).propagate(inputs);
+
+  // 3. Which operators become one kernel.
+  const FusionPlan plan = plan_fusion(*module);
+  std::unordered_map<const Node*, std::size_t> group_of;
+  for (std::size_t i = 0; i < plan.groups.size(); ++i)
+    for (const Node* node : plan.groups[i]) group_of[node] = i;
+  for (const Node& node : module->graph().nodes()) {
+    if (const auto group = group_of.find(&node); group != group_of.end())
+      out.explanation += describe(node) + "\n    in kernel_" + std::to_string(group->second) + "\n";
+    else if (const auto reason = plan.reasons.find(&node); reason != plan.reasons.end())
+      out.explanation += describe(node) + "\n    an operator: " + reason->second + "\n";
+  }
+
+  // 4. Each group as a module of its own, and that as a kernel.
+  const std::vector<Node*> calls =
+      fuse_by_partitions(*module, plan.groups, {.prefix = "kernel_", .recompile = false});
+  for (const Node* call : calls) {
+    const std::string& path = call->target().str();
+    auto operators = std::dynamic_pointer_cast<GraphModule>(module->find_submodule(path));
+    auto kernel = std::make_shared<FusedKernel>(path, std::move(operators));
+    kernel->prepare();
+    module->set_submodule(path, kernel);
+    out.kernels.push_back(std::move(kernel));
+  }
+
+  // 5. Views that were copied for kernels and are used elsewhere are one again.
+  PassManagerOptions last_options;
+  last_options.recompile = false;
+  PassManager("cse,dce", std::move(last_options)).run(*module);
+  out.stages.push_back({"fused", graph_text(*module)});
+  module->recompile();
+  return out;
+}
+
+}  // namespace fx::loops

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <c10/core/Scalar.h>
+#include <c10/core/ScalarType.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "fx/compile/loop_ops.h"
+#include "fx/compile/shapes.h"
+
+/// Tensor expressions: what the nodes of a fusion group compute, as pure functions from indices to
+/// numbers. Between the graph (operators) and the loop nest (scalars in loops).
+namespace fx::loops {
+
+using ExprId = std::int32_t;
+
+/// One tensor-valued expression. Immutable; equal expressions of one program are one.
+struct Expr {
+  enum class Kind : std::uint8_t {
+    kInput,      ///< `index`-th tensor that the program reads
+    kConstant,   ///< `number`, without dimensions
+    kScalar,     ///< `index`-th number that each call passes, without dimensions
+    kExtent,     ///< the product of the sizes `factors`, int64, without dimensions
+    kPointwise,  ///< `op` of args, which broadcast to `dims`
+    kReduce,     ///< `reduce` of args[0] over the dimensions with reduced[d]
+    kView,       ///< args[0] with its dimension d taken from dimension map[d], or at index 0 for -1
+  };
+  Kind kind;
+  c10::ScalarType type;
+  Dims dims = {};
+  Op op = Op::kConstant;
+  Reduce reduce = Reduce::kSum;
+  std::vector<ExprId> args = {};
+  std::vector<bool> reduced = {};
+  std::vector<int> map = {};
+  Dims factors = {};
+  int index = 0;
+  c10::Scalar number = 0;
+};
+
+/// An expression with what its users ask most.
+struct Tensor {
+  ExprId id = -1;
+  c10::ScalarType type = c10::ScalarType::Undefined;
+  Dims dims = {};
+
+  std::int64_t dim() const noexcept { return static_cast<std::int64_t>(dims.size()); }
+};
+
+/// Expressions over common inputs, and a builder of them. Rules of use:
+/// - dtypes are explicit: arguments of an operation must have one type (see loop_ops.def), there is
+/// no
+///   promotion; half and bfloat16 are cast to float first and the result back.
+/// - sizes are symbols; operations broadcast as in PyTorch.
+/// Functions throw Unsupported for what cannot be expressed; nothing is lost then but this program.
+class TensorProgram {
+ public:
+  /// @param sizes of the example.
+  Tensor input(c10::ScalarType type, std::span<const std::int64_t> sizes);
+  /// A number that each call passes, of type Long, Double or Bool.
+  Tensor scalar(c10::ScalarType type);
+
+  Tensor constant(c10::ScalarType type, const c10::Scalar& number);
+  /// The product of some dimensions of `tensor`, int64.
+  Tensor extent(const Tensor& tensor, std::span<const std::int64_t> dims);
+
+  /// A pointwise operation; of a cast use cast().
+  Tensor apply(Op op, std::initializer_list<Tensor> args) {
+    return apply(op, std::span<const Tensor>(args.begin(), args.size()));
+  }
+  Tensor apply(Op op, std::span<const Tensor> args);
+  /// `tensor` itself if it has that type.
+  Tensor cast(const Tensor& tensor, c10::ScalarType type);
+
+  /// Over the dimensions `dims` (0 <= d < dim, each once; none: nothing happens). A sum or product
+  /// of integers needs a cast to int64 before, any and all need bool.
+  Tensor reduce(Reduce reduce, const Tensor& tensor, std::span<const std::int64_t> dims,
+                bool keepdim);
+
+  /// The tensor read through other indices: its dimension d is dimension map[d] of the result,
+  /// whose sizes are `dims`, or index 0 where map[d] is -1 (a size-1 dimension that goes away).
+  Tensor view(const Tensor& tensor, Dims dims, std::vector<int> map);
+  Tensor permute(const Tensor& tensor, std::span<const std::int64_t> dims);
+  /// 0 <= dim <= tensor.dim().
+  Tensor unsqueeze(const Tensor& tensor, std::int64_t dim);
+  /// A dimension of size 1.
+  Tensor squeeze(const Tensor& tensor, std::int64_t dim);
+  /// Broadcasts to `dims`, which has at least as many dimensions.
+  Tensor expand(const Tensor& tensor, const Dims& dims);
+
+  Shapes& shapes() noexcept { return shapes_; }
+  const Shapes& shapes() const noexcept { return shapes_; }
+  const Expr& operator[](ExprId id) const { return exprs_[static_cast<std::size_t>(id)]; }
+  const Expr& operator[](const Tensor& tensor) const { return (*this)[tensor.id]; }
+  std::size_t size() const noexcept { return exprs_.size(); }
+  int num_inputs() const noexcept { return num_inputs_; }
+  int num_scalars() const noexcept { return num_scalars_; }
+
+  /// One line an expression: "%3: f32[s1, s2] = add %1, %2".
+  std::string str() const;
+
+ private:
+  Tensor add(Expr expr);
+
+  Shapes shapes_;
+  std::vector<Expr> exprs_;
+  std::unordered_multimap<std::size_t, ExprId> table_;  // by hash
+  int num_inputs_ = 0;
+  int num_scalars_ = 0;
+};
+
+/// Whether two numbers are the same bits: 0.0 is not -0.0, 1 is not 1.0.
+bool same_number(const c10::Scalar& a, const c10::Scalar& b);
+
+}  // namespace fx::loops
