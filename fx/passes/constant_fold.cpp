@@ -7,13 +7,13 @@
 #include <exception>
 #include <unordered_set>
 
-#include "fx/analysis/alias.h"
 #include "fx/graph/argument_value.h"
 #include "fx/graph/module_access.h"
 #include "fx/graph/tensor_meta.h"
 #include "fx/interpret/interpreter.h"
 #include "fx/ops/call.h"
 #include "fx/ops/op_info.h"
+#include "fx/passes/constant_nodes.h"
 
 namespace fx {
 namespace {
@@ -24,15 +24,11 @@ class Folder {
       : module_(module),
         graph_(module.graph()),
         options_(options),
-        aliases_(graph_),
-        interpreter_(module, /*garbage_collect_values=*/false) {
-    for (const Node& node : graph_.nodes()) {
-      if (node.op() != Opcode::kGetAttr || !aliases_.reaches_output(node)) continue;
-      const at::Tensor tensor = module_.find_tensor(node.target().str());
-      if (tensor.defined() && tensor.has_storage())
-        exposed_.insert(tensor.storage().unsafeGetStorageImpl());
-    }
-  }
+        rules_{.fold_trainable = options.fold_trainable,
+               .fold_outputs = options.fold_outputs,
+               .skip = options.skip},
+        constants_(module, rules_),
+        interpreter_(module, /*garbage_collect_values=*/false) {}
 
   PassResult run() {
     find_constants();
@@ -65,6 +61,12 @@ class Folder {
     }
   }
 
+  bool may_fold(const Node& node) const {
+    for (const Node* input : node.all_input_nodes())
+      if (!is_constant_[input->id()]) return false;
+    return constants_.may_fold(node);
+  }
+
   bool evaluate(Node& node) {
     try {
       if (estimated_bytes(node) > options_.max_bytes) return false;
@@ -75,42 +77,12 @@ class Folder {
       if (bytes > options_.max_bytes) return false;
       // What the caller gets keeps its identity: new memory in every run stays new memory, and
       // memory of an attribute, which the caller may write to, is read again in every run.
-      if (aliases_.reaches_output(node) && !options_.fold_outputs) return false;
+      if (constants_.is_returned(node)) return false;
       interpreter_.store_value(node, std::move(value));
       return true;
     } catch (const std::exception&) {
       return false;  // fails in the run as well, where the error belongs
     }
-  }
-
-  bool may_fold(const Node& node) const {
-    if (node.is_placeholder() || node.is_output()) return false;
-    for (const Node* input : node.all_input_nodes())
-      if (!is_constant_[input->id()]) return false;
-    if (node.is_impure() || aliases_.is_written(node)) return false;
-    if (options_.skip && options_.skip(node)) return false;
-    if (node.meta().get<bool>("no_constant_fold")) return false;
-    if (node.op() == Opcode::kGetAttr) {
-      const at::Tensor tensor = module_.find_tensor(node.target().str());
-      // The caller may write to an attribute whose memory the graph returns.
-      if (tensor.defined() && tensor.has_storage() && !options_.fold_outputs &&
-          exposed_.contains(tensor.storage().unsafeGetStorageImpl()))
-        return false;
-      return tensor.defined() && !is_trainable(tensor);
-    }
-    if (node.op() == Opcode::kCallModule) {
-      const auto called = module_.find_submodule(node.target().str());
-      if (!called) return false;
-      for (const at::Tensor& parameter : called->parameters())
-        if (is_trainable(parameter)) return false;
-      // Its own buffers may be written through get_attr or another call.
-      if (aliases_.writes_attributes()) return false;
-    }
-    return true;
-  }
-
-  bool is_trainable(const at::Tensor& tensor) const {
-    return tensor.requires_grad() && module_.is_training() && !options_.fold_trainable;
   }
 
   static bool is_storable(const Value& value) {
@@ -234,13 +206,13 @@ class Folder {
   GraphModule& module_;
   Graph& graph_;
   const ConstantFoldOptions& options_;
-  const AliasAnalysis aliases_;
+  const ConstantRules rules_;
+  const ConstantNodes constants_;
   Interpreter interpreter_;
   std::vector<bool> is_constant_;          // by node id
   std::vector<bool> stays_;                // by node id: used by a node that is not constant
   std::vector<std::size_t> unseen_users_;  // by node id
   std::unordered_set<const Node*> read_by_folded_;
-  std::unordered_set<const c10::StorageImpl*> exposed_;  // of attributes that reach the output
   std::size_t next_number_ = 0;
 };
 

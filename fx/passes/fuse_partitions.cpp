@@ -175,8 +175,14 @@ Node& insert_call(GraphModule& module, const FusedPartition& part, const std::st
 }  // namespace
 
 bool validate_partition(std::span<Node* const> nodes) {
-  if (nodes.empty()) return true;
-  const Contraction contraction(nodes[0]->graph(), {{nodes.begin(), nodes.end()}});
+  return validate_partitions({{nodes.begin(), nodes.end()}});
+}
+
+bool validate_partitions(const std::vector<std::vector<Node*>>& partitions) {
+  const auto first = std::find_if(partitions.begin(), partitions.end(),
+                                  [](const auto& partition) { return !partition.empty(); });
+  if (first == partitions.end()) return true;
+  const Contraction contraction(first->front()->graph(), partitions);
   return contraction.sorted().size() == contraction.num_items();
 }
 

@@ -19,6 +19,9 @@ struct FusedPartition {
 /// Whether `nodes` of one graph can run as one call: no path leaves them and comes back, neither of
 /// values nor of effects (EffectOrder). O(nodes of the graph).
 bool validate_partition(std::span<Node* const> nodes);
+/// The same for several partitions at once, of one graph: also no circle through more than one.
+/// @throws PassError kBadPartition as fuse_by_partitions, but for circles.
+bool validate_partitions(const std::vector<std::vector<Node*>>& partitions);
 
 struct FuseOptions {
   /// The calls are named "prefixN", N counting the partitions.

@@ -1,9 +1,14 @@
 #include "fx/passes/named_arguments.h"
 
+#include <ATen/ops/empty.h>
+
 #include <algorithm>
+#include <exception>
 
 #include "fx/base/error.h"
 #include "fx/graph/argument_value.h"
+#include "fx/graph/tensor_meta.h"
+#include "fx/ops/call.h"
 #include "fx/ops/op_info.h"
 
 namespace fx {
@@ -52,6 +57,40 @@ bool agree(const Overload& a, const Overload& b) {
   return true;
 }
 
+// A value of the kind that shape_prop saw `node` give.
+std::optional<Value> sample_of(const Node& node) {
+  const auto* type = node.meta().get<std::string>("type");
+  if (!type) return std::nullopt;
+  if (*type == "int") return Value(std::int64_t{1});
+  if (*type == "float") return Value(1.0);
+  if (*type == "bool") return Value(true);
+  const TensorMeta* meta = tensor_meta(node);
+  if (*type != "Tensor" || !meta) return std::nullopt;
+  return Value(at::empty({0}, at::TensorOptions().dtype(meta->dtype).device(at::kMeta)));
+}
+
+// The overload that a run would choose, if the kinds of all arguments are known.
+const Overload* overload_by_types(const OpInfo& info, const Node& node) {
+  bool is_known = true;
+  auto read = [&](Node& input) {
+    std::optional<Value> sample = sample_of(input);
+    is_known = is_known && sample;
+    return sample.value_or(Value());
+  };
+  Values args;
+  for (const Argument& arg : node.args()) args.push_back(value_of(arg, read));
+  KwValues kwargs;
+  for (const KwArg& kwarg : node.kwargs())
+    kwargs.push_back({kwarg.key, value_of(kwarg.value, read)});
+  if (!is_known) return nullptr;
+  try {
+    torch::jit::Stack stack;
+    return &select_and_bind(info, node.target().str(), args, kwargs, stack);
+  } catch (const std::exception&) {
+    return nullptr;
+  }
+}
+
 std::optional<Argument> default_of(const ArgRule& rule) {
   if (!rule.has_default) return std::nullopt;
   try {
@@ -76,7 +115,10 @@ std::optional<NamedArguments> NamedArguments::of(const Node& node) {
   for (const Overload& overload : info->overloads) {
     if (!fits(overload, node)) continue;
     if (info->overloads.size() > 1 && !literals_fit(overload, node)) continue;
-    if (chosen && !agree(*chosen, overload)) return std::nullopt;
+    if (chosen && !agree(*chosen, overload)) {
+      chosen = overload_by_types(*info, node);
+      break;
+    }
     if (!chosen) chosen = &overload;
   }
   if (!chosen) return std::nullopt;

@@ -15,7 +15,7 @@ class NamedArguments {
  public:
   /// Nothing when the node calls no operator, when its arguments fit no overload, when a default
   /// has no form as an argument, or when they fit overloads that disagree on names or defaults:
-  /// better no answer than a guess.
+  /// better no answer than a guess. What shape_prop recorded of all inputs tells overloads apart.
   static std::optional<NamedArguments> of(const Node& node);
 
   /// The argument or its default; null when the schema has none of that name.

@@ -4,12 +4,16 @@
 #include <iterator>
 
 #include "fx/base/error.h"
+#include "fx/passes/annotate_types.h"
 #include "fx/passes/constant_fold.h"
 #include "fx/passes/cse.h"
 #include "fx/passes/dce.h"
 #include "fx/passes/fuse_conv_bn.h"
+#include "fx/passes/merge_matmul.h"
+#include "fx/passes/normalize.h"
 #include "fx/passes/pass.h"
 #include "fx/passes/quantize_weights.h"
+#include "fx/passes/reinplace.h"
 #include "fx/passes/remove_noops.h"
 #include "fx/passes/shape_prop.h"
 
@@ -34,8 +38,17 @@ constexpr PassOptionInfo kDceOptions[] = {
 constexpr PassOptionInfo kFuseConvBnOptions[] = {
     {"assume_linear_2d", Kind::kBool, "false", "take inputs of linear layers as [N, C]"},
 };
+constexpr PassOptionInfo kNormalizeArgsOptions[] = {
+    {"only_kwargs", Kind::kBool, "true", "make keywords of positional arguments too"},
+};
+constexpr PassOptionInfo kNormalizeOperatorsOptions[] = {
+    {"inputs_are_tensors", Kind::kBool, "false", "take inputs of unknown type as tensors"},
+};
 constexpr PassOptionInfo kQuantizeWeightsOptions[] = {
     {"min_numel", Kind::kInt, "1024", "leave weights with fewer elements alone"},
+};
+constexpr PassOptionInfo kReinplaceOptions[] = {
+    {"static_shapes", Kind::kBool, "false", "take the shapes of the inputs as those of every run"},
 };
 constexpr PassOptionInfo kRemoveDropoutOptions[] = {
     {"even_in_training", Kind::kBool, "false", "remove active dropout, which changes results"},
@@ -44,7 +57,18 @@ constexpr PassOptionInfo kRemoveNoopsOptions[] = {
     {"static_shapes", Kind::kBool, "false", "take the shapes of shape_prop as those of every run"},
 };
 
+// The inputs that a pass runs the module on.
+const Values& inputs_for(std::string_view pass, const PassOptions& options) {
+  if (options.example_inputs()) return *options.example_inputs();
+  throw PassError(ErrorCode::kBadPassOption,
+                  "the pass '" + std::string(pass) + "' needs example inputs to run the module on");
+}
+
 constexpr PassInfo kPasses[] = {
+    {"annotate_types",
+     "give nodes the types that schemas tell",
+     {},
+     [](GraphModule& module, const PassOptions&) { return annotate_types(module); }},
     {"constant_fold", "evaluate what depends on attributes and literals alone",
      kConstantFoldOptions,
      [](GraphModule& module, const PassOptions& options) {
@@ -67,10 +91,30 @@ constexpr PassInfo kPasses[] = {
      [](GraphModule& module, const PassOptions& options) {
        return fuse_conv_bn(module, {.assume_linear_2d = options.get_bool("assume_linear_2d")});
      }},
+    {"merge_matmul",
+     "merge matrix products with the same right-hand side",
+     {},
+     [](GraphModule& module, const PassOptions&) { return merge_matmul(module); }},
+    {"normalize_args", "pass all arguments as keywords, defaults included", kNormalizeArgsOptions,
+     [](GraphModule& module, const PassOptions& options) {
+       return normalize_args(module, {.only_kwargs = options.get_bool("only_kwargs")});
+     }},
+    {"normalize_operators", "write torch functions of tensors as operators",
+     kNormalizeOperatorsOptions,
+     [](GraphModule& module, const PassOptions& options) {
+       return normalize_operators(module,
+                                  {.inputs_are_tensors = options.get_bool("inputs_are_tensors")});
+     }},
     {"quantize_weights", "store weights of linear layers and convolutions as 8-bit integers",
      kQuantizeWeightsOptions,
      [](GraphModule& module, const PassOptions& options) {
        return quantize_weights(module, {.min_numel = options.get_int("min_numel")});
+     }},
+    {"reinplace", "let operators write over operands that nothing reads any more",
+     kReinplaceOptions,
+     [](GraphModule& module, const PassOptions& options) {
+       return reinplace(module, inputs_for("reinplace", options),
+                        {.static_shapes = options.get_bool("static_shapes")});
      }},
     {"remove_dropout", "remove dropout that does nothing", kRemoveDropoutOptions,
      [](GraphModule& module, const PassOptions& options) {
@@ -84,10 +128,7 @@ constexpr PassInfo kPasses[] = {
      "record dtypes and shapes by running on example inputs",
      {},
      [](GraphModule& module, const PassOptions& options) {
-       if (!options.example_inputs())
-         throw PassError(ErrorCode::kBadPassOption,
-                         "the pass 'shape_prop' needs example inputs to run the module on");
-       return shape_prop(module, *options.example_inputs());
+       return shape_prop(module, inputs_for("shape_prop", options));
      }},
 };
 static_assert(std::is_sorted(std::begin(kPasses), std::end(kPasses),

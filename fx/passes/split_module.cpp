@@ -1,5 +1,6 @@
 #include "fx/passes/split_module.h"
 
+#include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "fx/base/error.h"
 #include "fx/base/text.h"
 #include "fx/passes/attribute_uses.h"
+#include "fx/passes/split_parts.h"
 
 namespace fx {
 namespace {
@@ -27,6 +29,7 @@ class OrderedSet {
 };
 
 struct Part {
+  int number = 0;
   std::string name;
   OrderedSet<const Node*> inputs;   // nodes that stand elsewhere
   OrderedSet<const Node*> outputs;  // nodes in it that others use
@@ -51,11 +54,12 @@ bool sets_global_state(const Node& node) {
 
 class Splitter {
  public:
-  Splitter(const GraphModule& module, const SplitOptions& options,
+  Splitter(const GraphModule& module, const SplitOptions& options, const PartOptions& parts,
            std::map<std::string, std::string>* qualname_map)
       : module_(module),
         graph_(module.graph()),
         options_(options),
+        part_options_(parts),
         qualname_map_(qualname_map),
         part_of_(graph_.id_bound(), kNone) {}
 
@@ -82,13 +86,18 @@ class Splitter {
       const auto [found, is_new] = index.emplace(number, parts_.size());
       if (is_new) {
         parts_.emplace_back();
-        parts_.back().name =
-            "submod_" + (options_.partition_affix.empty() ? "" : options_.partition_affix + "_") +
-            std::to_string(number);
+        parts_.back().number = number;
+        parts_.back().name = name_of(number);
       }
       part_of_[node.id()] = found->second;
       parts_[found->second].nodes.push_back(&node);
     }
+  }
+
+  std::string name_of(int number) const {
+    if (part_options_.name) return part_options_.name(number);
+    return "submod_" + (options_.partition_affix.empty() ? "" : options_.partition_affix + "_") +
+           std::to_string(number);
   }
 
   void depends(std::size_t user, std::size_t producer) {
@@ -132,16 +141,27 @@ class Splitter {
         if (waits_for[i] > 0) names += (names.empty() ? "" : ", ") + parts_[i].name;
       throw PassError(ErrorCode::kBadPartition, "cycle exists between partitions! Among " + names);
     }
-    if (!options_.keep_original_order) return order;
-    for (std::size_t i = 0; i < parts_.size(); ++i) {
-      for (const std::size_t needed : parts_[i].dependencies.items())
-        if (needed > i)
-          throw PassError(ErrorCode::kBadPartition,
-                          parts_[i].name + " needs results of " + parts_[needed].name +
-                              ", which begins after it; do not set keep_original_order");
-      order[i] = i;
+    if (part_options_.order_by_number) {
+      for (std::size_t i = 0; i < parts_.size(); ++i) order[i] = i;
+      std::sort(order.begin(), order.end(), [this](std::size_t a, std::size_t b) {
+        return parts_[a].number < parts_[b].number;
+      });
+      check_order([this](std::size_t part) { return parts_[part].number; },
+                  ", which comes after it");
+    } else if (options_.keep_original_order) {
+      for (std::size_t i = 0; i < parts_.size(); ++i) order[i] = i;
+      check_order([](std::size_t part) { return part; },
+                  ", which begins after it; do not set keep_original_order");
     }
     return order;
+  }
+
+  void check_order(auto&& place_of, const std::string& problem) const {
+    for (std::size_t i = 0; i < parts_.size(); ++i)
+      for (const std::size_t needed : parts_[i].dependencies.items())
+        if (place_of(needed) > place_of(i))
+          throw PassError(ErrorCode::kBadPartition,
+                          parts_[i].name + " needs results of " + parts_[needed].name + problem);
   }
 
   // A module that the original has at `path`, under a name without dots.
@@ -170,10 +190,10 @@ class Splitter {
     Graph& graph = part.module->graph();
     ValueMap map;
     std::size_t count = 0;
-    std::vector<const Node*> modules;
+    std::vector<const Node*> copied;
     for (const Node* input : part.inputs.items()) {
-      if (is_module(*input)) {
-        modules.push_back(input);
+      if (is_copied(*input)) {
+        copied.push_back(input);
         continue;
       }
       Node& placeholder =
@@ -183,7 +203,7 @@ class Splitter {
       placeholder.meta() = input->meta();
       map.emplace(input, placeholder);
     }
-    for (const Node* input : modules) {
+    for (const Node* input : copied) {
       part.module->share_attribute(module_, input->target().str(), input);
       Node& node = graph.get_attr(input->target().str(), input->type());
       node.meta() = input->meta();
@@ -213,9 +233,11 @@ class Splitter {
     part.module->recompile();
   }
 
-  bool is_module(const Node& node) const {
+  // Whether the parts that use it read it themselves, instead of getting it as an argument.
+  bool is_copied(const Node& node) const {
     return node.op() == Opcode::kGetAttr &&
-           module_.attr_kind(node.target().str()) == GraphOwner::AttrKind::kModule;
+           (part_options_.copy_attributes ||
+            module_.attr_kind(node.target().str()) == GraphOwner::AttrKind::kModule);
   }
 
   // The module that calls the parts.
@@ -225,7 +247,9 @@ class Splitter {
     Graph& graph = base->graph();
     ValueMap map;
     for (const Node& node : graph_.nodes())
-      if (!options_.keep_original_order || node.is_placeholder()) copy_input(*base, node, map);
+      if (node.is_placeholder() ||
+          (!options_.keep_original_order && !part_options_.copy_attributes))
+        copy_input(*base, node, map);
     std::vector<std::string> names;
     for (const std::size_t index : order) {
       Part& part = parts_[index];
@@ -237,7 +261,7 @@ class Splitter {
       names.push_back(part.name);
       Args args;
       for (const Node* input : part.inputs.items()) {
-        if (is_module(*input)) continue;
+        if (is_copied(*input)) continue;
         copy_input(*base, *input, map);
         args.push_back(map.at(input));
       }
@@ -285,6 +309,7 @@ class Splitter {
   const GraphModule& module_;
   const Graph& graph_;
   const SplitOptions& options_;
+  const PartOptions& part_options_;
   std::map<std::string, std::string>* qualname_map_;
   std::vector<std::size_t> part_of_;  // by node id
   std::vector<Part> parts_;           // by first appearance
@@ -296,7 +321,14 @@ std::shared_ptr<GraphModule> split_module(const GraphModule& module,
                                           const SplitCallback& split_callback,
                                           const SplitOptions& options,
                                           std::map<std::string, std::string>* qualname_map) {
-  return Splitter(module, options, qualname_map).split(split_callback);
+  return split_into_parts(module, split_callback, options, {}, qualname_map);
+}
+
+std::shared_ptr<GraphModule> split_into_parts(const GraphModule& module,
+                                              const SplitCallback& split_callback,
+                                              const SplitOptions& options, const PartOptions& parts,
+                                              std::map<std::string, std::string>* qualname_map) {
+  return Splitter(module, options, parts, qualname_map).split(split_callback);
 }
 
 }  // namespace fx
