@@ -424,7 +424,7 @@ return %f
   EXPECT_EQ(count("slice(None, %m, None)", "{'a': %s, 'b': 3}"), 0u);
 }
 
-TEST(SubgraphMatcher, ModulesByPathOrType) {
+TEST(SubgraphMatcher, Q_008_ModulesByPathOrType) {
   auto make = [](const std::string& path, std::shared_ptr<torch::nn::Module> called) {
     auto module = parse_module("%x = placeholder[target=x]\n%m = call_module[target=" + path +
                                "](args = (%x,))\nreturn %m\n");

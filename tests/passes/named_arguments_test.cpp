@@ -16,7 +16,7 @@ std::optional<NamedArguments> arguments_of(const std::string& call) {
   return NamedArguments::of(*kept.back()->find_node("c"));
 }
 
-TEST(NamedArguments, ByPositionKeywordAndDefault) {
+TEST(NamedArguments, N_045_G_105_ByPositionKeywordAndDefault) {
   const auto args = arguments_of(
       "call_function[target=aten::sum.dim_IntList](args = (%x,), kwargs = {keepdim: True, dim: "
       "[1]})");

@@ -55,7 +55,7 @@ TEST(NormalizeArgs, X_008_E_027_names_types_and_meta_stay) {
 }
 
 // Calls of modules get the names of their forward's parameters.
-TEST(NormalizeArgs, X_008_modules) {
+TEST(NormalizeArgs, G_106_X_008_modules) {
   struct Model : torch::nn::Module {
     torch::nn::Conv2d conv{torch::nn::Conv2dOptions(3, 4, 3)};
     torch::nn::BatchNorm2d bn{4};
@@ -174,7 +174,7 @@ TEST(NormalizeArgs, E_036_many_operators) {
 }
 
 // E_024: each of the twelve, of two tensors and of a tensor and a number.
-TEST(NormalizeOperators, X_009_E_024_twelve_functions) {
+TEST(NormalizeOperators, Q_014_X_009_E_024_twelve_functions) {
   const char* functions[] = {"add", "mul", "sub", "div", "floor_divide", "remainder",
                              "eq",  "ne",  "lt",  "le",  "gt",           "ge"};
   for (const char* function : functions)

@@ -40,7 +40,7 @@ PassManager with_order(const std::vector<std::string>& names,
 // --- order
 // ------------------------------------------------------------------------------------------
 
-TEST(PassManager, R084_TopologicalSort) {
+TEST(PassManager, A_6_R084_TopologicalSort) {
   const std::vector<std::string> passes = {"0", "1", "2", "3", "4", "5"};
   PassManager free = with_order(passes, {});
   free.solve_constraints();

@@ -219,7 +219,7 @@ TEST(MoveNonTensorNodes, P_029_P_048_R_096_what_stays) {
 
 // --- tools_common --------------------------------------------------------------------------------
 
-TEST(ToolsCommon, P_033_topological_sorts) {
+TEST(ToolsCommon, P_033_Q_015_topological_sorts) {
   auto make = [] {
     return parse_module(R"(
 %x = placeholder[target=x]
