@@ -268,7 +268,8 @@ void register_fallback() {
   (void)library;
 }
 
-// Makes a recorder the one of this thread while a program runs; restores everything on any exit.
+// Makes a recorder the one of this thread while a program runs; restores everything on any exit. A
+// capture inside of a captured program records for itself: the outer one sees none of it.
 class RecordingScope {
  public:
   explicit RecordingScope(Recorder& recorder)
@@ -300,8 +301,6 @@ std::shared_ptr<GraphModule> record_program(
     const torch::nn::Module& root, std::vector<at::Tensor> inputs, const MakeFxOptions& options,
     const std::function<TraceArg(std::vector<at::Tensor>&)>& run) {
   register_fallback();
-  if (active_recorder)
-    throw TraceError(ErrorCode::kMixedTracers, "a capture runs on this thread already");
   TraceOptions naming;
   naming.input_names = options.input_names;
   const auto names = detail::default_input_names(inputs.size(), naming);

@@ -5,6 +5,7 @@
 #include "fx/capture/symbolic_trace.h"
 #include "fx/interpret/interpreter.h"
 #include "fx/passes/compare.h"
+#include "tests/graph/affine.h"
 #include "tests/graph/graphs.h"
 
 namespace fx {
@@ -13,16 +14,6 @@ namespace {
 namespace nn = fx::nn;
 
 at::Tensor scalar(float value) { return torch::tensor(value); }
-
-// (x + 1) * 2
-struct Affine {
-  std::shared_ptr<Graph> graph = std::make_shared<Graph>();
-  Node& x = graph->placeholder("x");
-  Node& add = graph->call_function("operator.add", {x, 1});
-  Node& mul = graph->call_function("operator.mul", {add, 2});
-  Node& out = graph->output(mul);
-  GraphModule module{graph};
-};
 
 struct LinearNet : torch::nn::Module {
   at::Tensor forward(at::Tensor x) { return linear(x); }

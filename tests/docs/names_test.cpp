@@ -2,7 +2,11 @@
 // do.
 
 #include <fx/fx.h>
+#include <fx/graph/builders.h>
 #include <fx/graph/dot.h>
+#include <fx/graph/node_hooks.h>
+#include <fx/graph/readable.h>
+#include <fx/graph/traceback.h>
 #include <fx/passes/constant_fold.h>
 #include <fx/passes/cse.h>
 #include <fx/passes/extract.h>
@@ -39,6 +43,42 @@ TEST(NamesPage, capture) {
                 ->meta()
                 .get<fx::Assumptions>("assumptions"),
             nullptr);
+}
+
+TEST(NamesPage, structures_hooks_origins_and_readable_code) {
+  fx::TreeSpec two;
+  two.kind = fx::TreeSpec::Kind::kList;
+  two.children.resize(2);
+  auto listed = fx::symbolic_trace([](std::vector<fx::Proxy> x) { return x[0] + x[1]; },
+                                   {.structures = {{"x", two}}});
+  EXPECT_NE(listed->graph().find_node("x_2"), nullptr);
+  EXPECT_EQ(fx::symbolic_trace(*listed)->graph().size(), listed->graph().size());
+  struct Net : torch::nn::Module {
+    fx::Proxy f(fx::Proxy x) { return -x; }
+  } net;
+  fx::Tracer tracer;
+  EXPECT_EQ(fx::trace_method(tracer, net, &Net::f)->size(), 3u);
+
+  auto graph = std::make_shared<fx::Graph>();
+  int created = 0;
+  {
+    const fx::ScopedHook hook(fx::register_create_node_hook(*graph, [&](fx::Node&) { ++created; }));
+    fx::Node& x = graph->placeholder("x");
+    graph->output(fx::create_size_node(*graph, x, 0));
+  }
+  EXPECT_EQ(created, 3);
+  fx::Meta note;
+  note.set("stage", 1);
+  {
+    auto guard = fx::traceback::annotate(note);
+    auto traced = fx::symbolic_trace([](fx::Proxy x) { return x + 1; });
+    EXPECT_TRUE(traced->graph().find_node("add")->meta().contains("custom"));
+  }
+  auto read = std::make_shared<fx::Graph>();
+  read->output(read->get_attr("a.b"));
+  auto gm = fx::make_graph_module({{"a.b", torch::ones({1})}}, read);
+  EXPECT_NE(fx::readable_code(*gm).find("self.a.b"), std::string::npos);
+  EXPECT_NE(fx::to_string(*gm).find("self.a.b"), std::string::npos);
 }
 
 TEST(NamesPage, graph_and_node) {

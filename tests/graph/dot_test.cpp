@@ -23,7 +23,7 @@ std::pair<int, std::string> run_dot(const std::string& text) {
   return {status, messages};
 }
 
-TEST(Dot, boxes_and_arrows) {
+TEST(Dot, R_077_boxes_and_arrows) {
   Graph graph;
   Node& x = graph.placeholder("x", "Tensor");
   Node& add = graph.call_function("operator.add", {x, x}, {{"alpha", 2}});

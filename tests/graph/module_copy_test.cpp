@@ -56,7 +56,7 @@ TEST(ModuleCopy, one_tensor_under_two_names_stays_one) {
 
 // Weights of an embedding and of a linear layer, one tensor; a norm registered twice; a nested
 // GraphModule that reads the weight as well.
-TEST(ModuleCopy, modules_that_clone_themselves_keep_their_ties) {
+TEST(ModuleCopy, M_016_modules_that_clone_themselves_keep_their_ties) {
   GraphModule gm(std::make_shared<Graph>());
   auto embedding = std::make_shared<torch::nn::EmbeddingImpl>(5, 3);
   auto head = std::make_shared<torch::nn::LinearImpl>(3, 5);

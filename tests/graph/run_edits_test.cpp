@@ -8,6 +8,7 @@
 #include "fx/graph/text.h"
 #include "fx/interpret/interpreter.h"
 #include "fx/ops/call.h"
+#include "tests/graph/affine.h"
 #include "tests/graph/graphs.h"
 
 namespace fx {
@@ -32,16 +33,6 @@ at::Tensor run(GraphModule& module, Values inputs) {
         << found_ << "\nwanted\n"                                                   \
         << wanted_;                                                                 \
   } while (false)
-
-// (x + 1) * 2
-struct Affine {
-  std::shared_ptr<Graph> graph = std::make_shared<Graph>();
-  Node& x = graph->placeholder("x");
-  Node& add = graph->call_function("operator.add", {x, 1});
-  Node& mul = graph->call_function("operator.mul", {add, 2});
-  Node& out = graph->output(mul);
-  GraphModule module{graph};
-};
 
 TEST(RunGraph, G_022_F_068_S0_04_every_opcode_reaches_its_own_handler) {
   struct Net : torch::nn::Module {

@@ -36,6 +36,12 @@ void expect_same_module(const Module& module, const at::Tensor& input, bool trai
   EXPECT_NE(std::dynamic_pointer_cast<Impl>(loaded->find_submodule("m")), nullptr);
 }
 
+// torch.fx's test_pickle_nonetype_annotation: a module that is called without its optional inputs.
+TEST(SavedClasses, F_073_optional_inputs_that_are_left_out) {
+  expect_same_module(nn::EmbeddingBag(nn::EmbeddingBagOptions(10, 3).mode(torch::kSum)),
+                     torch::tensor({{1, 4, 9}, {0, 2, 2}}));
+}
+
 TEST(SavedClasses, S0_68_modules_of_torch_nn_with_their_options) {
   const at::Tensor image = torch::randn({2, 4, 9, 9}), rows = torch::randn({3, 2, 4});
   expect_same_module(nn::Linear(nn::LinearOptions(4, 5).bias(false)), rows);

@@ -28,7 +28,7 @@ using testing::source_path;
 using testing::TempDir;
 namespace nn = torch::nn;
 
-TEST(SavedModule, F_029_F_041_F_055_M_014_graph_comes_back_as_it_was) {
+TEST(SavedModule, N_030_G_119_F_029_F_041_F_055_M_014_graph_comes_back_as_it_was) {
   auto graph = std::make_shared<Graph>();
   Node& x = graph->placeholder("x", "Tensor");
   Node& scale = graph->create_node(Opcode::kPlaceholder, Target::string("scale"), {2.5}, {},
@@ -179,7 +179,7 @@ TEST(SavedModule, F_042_F_061_targets_of_all_kinds) {
   expect_equal(GraphModule(graph), *saved_and_loaded(GraphModule(graph)));
 }
 
-TEST(SavedModule, what_cannot_be_saved_is_named) {
+TEST(SavedModule, R_078_what_cannot_be_saved_is_named) {
   const TempDir folder;
   auto refuse = [&](const GraphModule& gm, const std::vector<std::string>& parts) {
     expect_import_error(ErrorCode::kNotSavable, parts, [&] { save(gm, folder.path("m.fxa")); });
