@@ -57,10 +57,13 @@ class Writer {
   std::string write() {
     out_ = "digraph \"";
     append_escaped(out_, options_.title);
-    out_ += "\" {\n  node [shape=box, style=\"rounded,filled\", fontname=\"Helvetica\"];\n";
-    for (const Node& node : graph_.nodes()) append_node(node);
+    out_ += "\" {\n  node [shape=" + options_.shape +
+            ", style=\"rounded,filled\", fontname=\"Helvetica\"];\n";
+    for (const Node& node : graph_.nodes())
+      if (!is_skipped(node)) append_node(node);
     for (const Node& node : graph_.nodes())
       for (const Node* input : node.all_input_nodes()) {
+        if (is_skipped(node) || is_skipped(*input)) continue;
         out_ += "  ";
         append_id(*input);
         out_ += " -> ";
@@ -71,6 +74,8 @@ class Writer {
   }
 
  private:
+  bool is_skipped(const Node& node) const { return options_.skip && options_.skip(node); }
+
   void append_id(const Node& node) {
     auto [found, fresh] = ids_.emplace(&node, ids_.size());
     out_ += "n" + std::to_string(found->second);
@@ -85,22 +90,42 @@ class Writer {
     out_ += "  ";
     append_id(node);
     out_ += " [fillcolor=\"";
-    out_ += color(node.op());
+    append_escaped(out_, options_.color ? options_.color(node) : std::string(color(node.op())));
     out_ += "\", label=\"";
-    append_line(node.name());
-    append_line(std::string(opcode_name(node.op())) + " " + node.target().str());
-    if (!node.type().empty()) append_line(": " + node.type());
-    if (options_.arguments) {
-      std::string arguments = node.num_args() ? repr(node.args(), "%") : "";
-      if (!node.kwargs().empty()) arguments += " " + repr(node.kwargs(), "%");
-      if (!arguments.empty()) append_line(arguments);
-    }
+    for (const std::string& line : options_.label ? options_.label(node) : usual_label(node))
+      append_line(line);
     out_ += "\"];\n";
+    if (options_.sources)
+      for (const std::vector<std::string>& lines : options_.sources(node))
+        append_source(node, lines);
+  }
+
+  void append_source(const Node& node, const std::vector<std::string>& lines) {
+    const std::string id = "s" + std::to_string(num_sources_++);
+    out_ += "  " + id + " [fillcolor=\"";
+    out_ += color(Opcode::kGetAttr);
+    out_ += "\", label=\"";
+    for (const std::string& line : lines) append_line(line);
+    out_ += "\"];\n  " + id + " -> ";
+    append_id(node);
+    out_ += ";\n";
+  }
+
+  std::vector<std::string> usual_label(const Node& node) const {
+    std::vector<std::string> lines{std::string(node.name()),
+                                   std::string(opcode_name(node.op())) + " " + node.target().str()};
+    if (!node.type().empty()) lines.push_back(": " + node.type());
+    if (!options_.arguments) return lines;
+    std::string arguments = node.num_args() ? repr(node.args(), "%") : "";
+    if (!node.kwargs().empty()) arguments += " " + repr(node.kwargs(), "%");
+    if (!arguments.empty()) lines.push_back(std::move(arguments));
+    return lines;
   }
 
   const Graph& graph_;
   const DotOptions& options_;
   std::unordered_map<const Node*, std::size_t> ids_;  // also of nodes a broken graph refers to
+  std::size_t num_sources_ = 0;
   std::string out_;
 };
 
