@@ -63,7 +63,8 @@ class Merger {
       case Opcode::kGetAttr:
         return true;
       default:
-        return !node.is_impure() && !aliases_.is_written(node);
+        return !node.is_impure() && !aliases_.is_written(node) &&
+               !(options_.banned && options_.banned(node));
     }
   }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "fx/passes/pass.h"
 
 namespace fx {
@@ -8,6 +10,8 @@ struct CseOptions {
   /// Also merges two values that are both returned. The caller then gets the same tensor twice and
   /// must not write into one of them.
   bool share_outputs = false;
+  /// Calls for which this says true are not merged (torch.fx's banned_ops).
+  std::function<bool(const Node&)> banned = {};
 };
 
 /// Common subexpression elimination, by value numbering: of calls that compute the same from the

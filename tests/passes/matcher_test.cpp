@@ -300,7 +300,7 @@ TEST(SubgraphMatcher, R048_NoAnchorFound) {
 }
 
 // R-080: attributes match whatever they are called and hold.
-TEST(SubgraphMatcher, R080_Attributes) {
+TEST(SubgraphMatcher, P_060_R080_Attributes) {
   auto make = [](const std::string& prefix, std::int64_t size) {
     auto module = parse_module("%x = placeholder[target=x]\n%b = get_attr[target=" + prefix +
                                "bias]\n%w = get_attr[target=" + prefix +
@@ -346,7 +346,7 @@ return %v
   EXPECT_EQ(find(*module, *pattern("[%n, %z]")).size(), 0u);
 }
 
-TEST(SubgraphMatcher, R080_IgnoreLiterals) {
+TEST(SubgraphMatcher, P_057_R080_IgnoreLiterals) {
   const auto module = symbolic_trace([](auto x) { return x + 1; });
   auto count = [&](auto pattern, bool ignore) {
     const auto traced = symbolic_trace(pattern);
@@ -361,7 +361,7 @@ TEST(SubgraphMatcher, R080_IgnoreLiterals) {
 }
 
 // F16: leaves that look alike. A placeholder stands for one thing, two stand for two.
-TEST(SubgraphMatcher, F16_PlaceholdersBindConsistently) {
+TEST(SubgraphMatcher, P_058_F16_PlaceholdersBindConsistently) {
   const auto same = symbolic_trace([](auto x) { return add(x, x); });
   const auto different = symbolic_trace([](auto x, auto y) { return add(x, y); });
   const auto one = symbolic_trace([](auto a) { return add(a, a); });
@@ -381,7 +381,7 @@ TEST(SubgraphMatcher, F16_PlaceholdersBindConsistently) {
 
 // R-027 and P-059: an operator's arguments by position, keyword or default; not a method for a
 // function.
-TEST(SubgraphMatcher, ArgumentsBySchema) {
+TEST(SubgraphMatcher, P_059_ArgumentsBySchema) {
   const auto module = parse_module(R"(
 %x = placeholder[target=x]
 %p = call_function[target=aten::max_pool2d](args = (%x, [2, 2]), kwargs = {stride: [2, 2]})
@@ -424,7 +424,7 @@ return %f
   EXPECT_EQ(count("slice(None, %m, None)", "{'a': %s, 'b': 3}"), 0u);
 }
 
-TEST(SubgraphMatcher, Q_008_ModulesByPathOrType) {
+TEST(SubgraphMatcher, P_061_Q_008_ModulesByPathOrType) {
   auto make = [](const std::string& path, std::shared_ptr<torch::nn::Module> called) {
     auto module = parse_module("%x = placeholder[target=x]\n%m = call_module[target=" + path +
                                "](args = (%x,))\nreturn %m\n");
@@ -443,7 +443,7 @@ TEST(SubgraphMatcher, Q_008_ModulesByPathOrType) {
 }
 
 // P-062: a node of that name stands for any node of the pattern.
-TEST(SubgraphMatcher, NodeNameMatch) {
+TEST(SubgraphMatcher, P_062_NodeNameMatch) {
   const auto module = parse_module(R"(
 %x = placeholder[target=x]
 %special_add = call_function[target=aten::add.Tensor](args = (%x, 1))
@@ -506,7 +506,7 @@ TEST(SubgraphMatcher, AcceptRefusesBeforeOverlaps) {
   EXPECT_EQ(names(matches[0].returning_nodes), Names{"sigmoid_2"});
 }
 
-TEST(SubgraphMatcher, BadPatterns) {
+TEST(SubgraphMatcher, P_040_BadPatterns) {
   Graph empty;
   EXPECT_FX_ERROR(SubgraphMatcher{empty}, PassError, kBadPattern,
                   "SubgraphMatcher cannot be initialized with an empty pattern");

@@ -103,7 +103,7 @@ TEST(Extract, S4_70_Outputs) {
                   "there is no node 'outptu'; did you mean 'output'?");
 }
 
-TEST(Extract, S4_70_Subgraph) {
+TEST(Extract, X_005_S4_70_Subgraph) {
   const auto module = layered();
   const auto part = extract_subgraph(*module, {"a"}, {"c", "b"});
   EXPECT_EQ(names(part->graph()), (Names{"a", "b", "c", "output"}));

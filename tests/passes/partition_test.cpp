@@ -181,7 +181,7 @@ TEST(Partitioner, single_nodes_and_getitem) {
       << "the getitem nodes follow std_mean, which is not supported";
 }
 
-TEST(Partitioner, R_030_bookends) {
+TEST(Partitioner, P_023_R_030_bookends) {
   const char* text =
       "%x = placeholder[target=x]\n"
       "%view = call_function[target=aten::view](args = (%x, [2, 3, 2]))\n"
@@ -203,7 +203,7 @@ TEST(Partitioner, R_030_bookends) {
 }
 
 // The support function may say yes to everything; partitions are in graph order.
-TEST(Partitioner, R_083_order_of_nodes) {
+TEST(Partitioner, P_023_R_083_order_of_nodes) {
   auto module = symbolic_trace([](Proxy x) { return (x + 1) + 2; });
   CapabilityBasedPartitioner partitioner(*module,
                                          [](const GraphModule&, const Node&) { return true; });
@@ -242,7 +242,7 @@ TEST(Partitioner, writes_keep_their_place) {
                   "a path leaves partition 0 (a, b) and comes back");
 }
 
-TEST(Partitioner, operator_support) {
+TEST(Partitioner, P_010_P_011_P_012_operator_support) {
   auto module = parse_module(
       "%x = placeholder[target=x]\n%y = placeholder[target=y]\n"
       "%a = call_function[target=aten::add.Tensor](args = (%x, %y))\n"
@@ -345,7 +345,7 @@ TEST(FusePartitions, R_031_results_stay) {
   }
 }
 
-TEST(FusePartitions, R_032_what_cannot_be_fused) {
+TEST(FusePartitions, P_039_R_032_what_cannot_be_fused) {
   auto refused = [](const std::vector<Names>& groups, const std::string& text) {
     auto module = additions();
     const std::string before = to_text(module->graph());
@@ -369,7 +369,7 @@ TEST(FusePartitions, R_032_what_cannot_be_fused) {
                   "has been erased");
 }
 
-TEST(FusePartitions, fuse_as_graph_module) {
+TEST(FusePartitions, P_039_fuse_as_graph_module) {
   auto module = additions();
   const auto nodes = nodes_of(*module, {{"add_4", "add_3", "add_2"}})[0];
   EXPECT_TRUE(validate_partition(nodes));

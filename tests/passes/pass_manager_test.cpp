@@ -4,6 +4,7 @@
 #include "fx/passes/pass_manager.h"
 
 #include <sstream>
+#include <type_traits>
 
 #include "fx/graph/module_snapshot.h"
 #include "tests/passes/modules.h"
@@ -40,7 +41,7 @@ PassManager with_order(const std::vector<std::string>& names,
 // --- order
 // ------------------------------------------------------------------------------------------
 
-TEST(PassManager, A_6_R084_TopologicalSort) {
+TEST(PassManager, P_019_A_6_R084_TopologicalSort) {
   const std::vector<std::string> passes = {"0", "1", "2", "3", "4", "5"};
   PassManager free = with_order(passes, {});
   free.solve_constraints();
@@ -52,7 +53,7 @@ TEST(PassManager, A_6_R084_TopologicalSort) {
   golden.validate_constraints();
 }
 
-TEST(PassManager, R084_Cycle) {
+TEST(PassManager, P_019_R084_Cycle) {
   PassManager manager = with_order({"a", "b", "c"}, {{"a", "b"}, {"b", "c"}, {"c", "a"}});
   const std::string wanted =
       "Circular dependency detected within the following passes: ['a', 'b', 'c']";
@@ -61,7 +62,7 @@ TEST(PassManager, R084_Cycle) {
   EXPECT_FX_ERROR(manager.run(*module), PassError, kPassCycle, wanted);
 }
 
-TEST(PassManager, R084_ConstraintsAreChecked) {
+TEST(PassManager, P_015_P_019_R084_ConstraintsAreChecked) {
   const PassManager manager = with_order({"a", "b", "c"}, {{"c", "a"}});
   EXPECT_FX_ERROR(
       manager.validate_constraints(), PassError, kPassOrder,
@@ -89,7 +90,7 @@ TEST(PassManager, RunsInTheOrderOfTheConstraints) {
 // ----------------------------------------------------------------------------------------
 
 // passes that return nothing, run over and over until nothing changes.
-TEST(PassManager, R084_Steps) {
+TEST(PassManager, P_017_P_018_R084_Steps) {
   auto make = [] { return symbolic_trace([](auto x) { return x + 1; }); };
   // Each round goes one step further: add, mul, sub.
   auto passes = [] {
@@ -228,7 +229,7 @@ std::shared_ptr<GraphModule> rich_module() {
   return module;
 }
 
-TEST(PassManager, AThrowingPassLeavesNoTrace) {
+TEST(PassManager, P_021_AThrowingPassLeavesNoTrace) {
   const auto module = rich_module();
   const std::string before = everything(*module);
   const std::vector<Node*> nodes = module->graph().nodes().to_vector();
@@ -352,8 +353,11 @@ TEST(PassManager, F53_HonestChanged) {
                   .changed);
 }
 
-// checks of the user.
-TEST(PassManager, R084_Checks) {
+// checks of the user; they take the module and nothing else.
+static_assert(!std::is_constructible_v<PassManager::Check, void (*)(const GraphModule&, int)>);
+static_assert(!std::is_constructible_v<PassManager::Check, void (*)()>);
+
+TEST(PassManager, P_020_P_021_R084_Checks) {
   const auto module = add_module();
   PassManager manager({replace_calls("a", "torch.neg", "torch.exp")});
   int checked = 0;
@@ -409,7 +413,7 @@ TEST(PassManager, S1_10_APassOverArguments) {
 }
 
 // managers do not share state.
-TEST(PassManager, R095_TwoManagers) {
+TEST(PassManager, P_047_R095_TwoManagers) {
   PassManager first("dce");
   PassManager second("cse");
   first.add_pass(Pass(find_pass("cse")));

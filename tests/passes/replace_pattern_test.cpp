@@ -111,7 +111,7 @@ TEST(ReplacePattern, R007_CorrectOutputReplacement) {
   });
 }
 
-TEST(ReplacePattern, R008_TracedAsCallable) {
+TEST(ReplacePattern, P_049_R008_TracedAsCallable) {
   const auto module = symbolic_trace([](auto x) {
     auto val = neg(x) + relu(x);
     return add(val, val);
@@ -136,7 +136,7 @@ TEST(ReplacePattern, R009_PatternIsEntireGraph) {
   expect_same(*module, replacement);
 }
 
-TEST(ReplacePattern, R010_OutputNodeWithOtherUsers) {
+TEST(ReplacePattern, P_055_R010_OutputNodeWithOtherUsers) {
   const auto module = symbolic_trace([](auto x) {
     auto y = relu(x);
     return neg(y) - y;
@@ -148,7 +148,7 @@ TEST(ReplacePattern, R010_OutputNodeWithOtherUsers) {
   });
 }
 
-TEST(ReplacePattern, R011_InnerNodeWithOtherUsers) {
+TEST(ReplacePattern, P_055_R011_InnerNodeWithOtherUsers) {
   const auto module = symbolic_trace([](auto x, auto w1, auto w2, auto b1, auto b2) {
     auto m1 = cat(std::vector<Proxy>{w1, w2});
     auto m2 = cat(std::vector<Proxy>{x, b2});
@@ -195,7 +195,7 @@ std::shared_ptr<GraphModule> with_modules(
   return module;
 }
 
-TEST(ReplacePattern, R013_ReplacesReferencedSubmodules) {
+TEST(ReplacePattern, P_051_R013_ReplacesReferencedSubmodules) {
   using torch::nn::ReLUImpl, torch::nn::SigmoidImpl, torch::nn::TanhImpl;
   const auto module = with_modules(R"(
 %x = placeholder[target=x]
@@ -235,7 +235,7 @@ return %r
 }
 
 // Also F15: each match reads the results of the one before.
-TEST(ReplacePattern, R015_ConsecutiveMatches) {
+TEST(ReplacePattern, P_049_P_052_R015_ConsecutiveMatches) {
   const auto module = symbolic_trace([](auto x) { return sigmoid(sigmoid(sigmoid(x))); });
   const auto matches =
       replace_pattern(*module, [](auto x) { return sigmoid(x); }, [](auto x) { return exp(x); });
@@ -247,7 +247,7 @@ TEST(ReplacePattern, R015_ConsecutiveMatches) {
   expect_same(*module, [](auto x) { return exp(exp(exp(x))); });
 }
 
-TEST(ReplacePattern, R016_OverlappingMatches) {
+TEST(ReplacePattern, P_054_R016_OverlappingMatches) {
   const auto module = symbolic_trace([](auto x) { return sigmoid(sigmoid(sigmoid(sigmoid(x)))); });
   const auto matches = replace_pattern(
       *module, [](auto x) { return sigmoid(sigmoid(x)); }, [](auto x) { return neg(x); });
@@ -382,7 +382,7 @@ TEST(ReplacePattern, R022_NodesWithKwargs) {
 }
 
 // Three candidates, of which the second fails on the way: what it bound is taken back.
-TEST(ReplacePattern, R023_LocalRevert) {
+TEST(ReplacePattern, P_064_R023_LocalRevert) {
   const auto module = symbolic_trace([](auto in0, auto in1, auto w, auto b) {
     auto lin1 = linear(in1, w, b);
     auto lin2 = linear(lin1, w, b);
@@ -409,7 +409,7 @@ TEST(ReplacePattern, R023_LocalRevert) {
   module->graph().lint({.strict = true});
 }
 
-TEST(ReplacePattern, R024_Filters) {
+TEST(ReplacePattern, P_050_R024_Filters) {
   auto make = [] {
     return symbolic_trace([](auto x) {
       x = relu(add(x, 2));
@@ -514,7 +514,7 @@ TEST(ReplacePattern, R028_ReplacedNodes) {
   EXPECT_EQ(names(matches[0].replacements), (Names{"mul", "sub"}));
 }
 
-TEST(ReplacePattern, R029_Callback) {
+TEST(ReplacePattern, P_050_R029_Callback) {
   const auto module = symbolic_trace([](auto x, auto y) { return add(add(x, y), 3); });
   const auto pattern = symbolic_trace([](auto x, auto y) { return add(x, y); });
   int asked = 0;
@@ -618,7 +618,24 @@ TEST(ReplacePattern, F19_PatternsAnchoredAtAPlaceholder) {
 // --- where the replacement stands
 // -----------------------------------------------------------------
 
-TEST(ReplacePattern, StaysWhereTheMatchWas) {
+// Operands are not swapped, but placeholders may stand for any of them.
+TEST(ReplacePattern, P_056_NotCommutative) {
+  auto make = [] { return symbolic_trace([](auto x, auto y) { return add(relu(x), neg(y)); }); };
+  const auto swapped = make();
+  EXPECT_TRUE(replace_pattern(
+                  *swapped, [](auto x, auto y) { return add(neg(x), relu(y)); },
+                  [](auto x, auto y) { return sub(x, y); })
+                  .empty());
+  const auto renamed = make();
+  EXPECT_EQ(replace_pattern(
+                *renamed, [](auto a, auto b) { return add(a, neg(b)); },
+                [](auto a, auto b) { return sub(a, b); })
+                .size(),
+            1u);
+  expect_same(*renamed, [](auto x, auto y) { return sub(relu(x), y); });
+}
+
+TEST(ReplacePattern, P_053_StaysWhereTheMatchWas) {
   const auto module = symbolic_trace([](auto x) {
     auto a = relu(x);
     auto b = neg(x);
@@ -650,7 +667,7 @@ return (%w, %b)
   EXPECT_VALUES_EQ((*original)(Values(inputs)), (*module)(Values(inputs)));
 }
 
-TEST(ReplacePattern, EarlyUserWithInputsInTime) {
+TEST(ReplacePattern, P_053_EarlyUserWithInputsInTime) {
   const auto module = parse_module(R"(
 %x = placeholder[target=x]
 %a = call_function[target=torch.relu](args = (%x,))
@@ -694,7 +711,7 @@ return %b
 // --- errors
 // -------------------------------------------------------------------------------------------
 
-TEST(ReplacePattern, Errors) {
+TEST(ReplacePattern, P_050_P_051_P_063_Errors) {
   const auto module = symbolic_trace(kNegAdd);
   const std::string before = to_text(module->graph());
   auto pattern = [](auto x) { return neg(x); };

@@ -182,7 +182,7 @@ TEST(SplitModule, E_020_order_and_graphs_without_operations) {
   }
 }
 
-TEST(SplitModule, E_022_E_023_modules_and_attributes_shared_by_partitions) {
+TEST(SplitModule, P_026_E_022_E_023_modules_and_attributes_shared_by_partitions) {
   auto module = parse_module(
       "%x = placeholder[target=x]\n%w = get_attr[target=deep.w]\n"
       "%a = call_module[target=deep.lin](args = (%x,))\n"
