@@ -98,6 +98,11 @@ Proxy* Proxy::begin() const {
 }
 Proxy* Proxy::end() const { return nullptr; }
 
+const at::Tensor& Proxy::known_tensor(std::string_view asked) const {
+  if (const at::Tensor* known = tracer().known_tensor(node())) return *known;
+  concrete_value(asked);
+}
+
 void Proxy::concrete_value(std::string_view what) const {
   throw TraceError(ErrorCode::kConcreteValue,
                    std::string(what) + " was asked of " + repr() +

@@ -89,12 +89,13 @@ class Proxy {
     concrete_value("item<T>()");
   }
 
-  // What needs a value. @throws TraceError kConcreteValue naming the node and the way out.
-  [[noreturn]] at::IntArrayRef sizes() const { concrete_value("sizes()"); }
-  [[noreturn]] at::IntArrayRef strides() const { concrete_value("strides()"); }
-  [[noreturn]] std::int64_t len() const { concrete_value("len()"); }
-  [[noreturn]] at::ScalarType scalar_type() const { concrete_value("scalar_type()"); }
-  [[noreturn]] bool is_contiguous() const { concrete_value("is_contiguous()"); }
+  // What needs a value, or a tracer that knows it (MetaTracer; the references last as long as the
+  // node). @throws TraceError kConcreteValue naming the node and the way out.
+  at::IntArrayRef sizes() const { return known_tensor("sizes()").sizes(); }
+  at::IntArrayRef strides() const { return known_tensor("strides()").strides(); }
+  std::int64_t len() const { return known_tensor("len()").size(0); }
+  at::ScalarType scalar_type() const { return known_tensor("scalar_type()").scalar_type(); }
+  bool is_contiguous() const { return known_tensor("is_contiguous()").is_contiguous(); }
   template <typename T>
   [[noreturn]] T* data_ptr() const {
     concrete_value("data_ptr()");
@@ -124,6 +125,7 @@ class Proxy {
   std::array<Proxy, sizeof...(I)> unpack_items(std::index_sequence<I...>) const {
     return {(*this)[TraceArg(static_cast<std::int64_t>(I))]...};
   }
+  const at::Tensor& known_tensor(std::string_view asked) const;
   [[noreturn]] void concrete_value(std::string_view what) const;
 
   std::shared_ptr<State> state_;

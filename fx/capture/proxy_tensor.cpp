@@ -13,41 +13,49 @@
 namespace fx {
 namespace {
 
-// Every question about geometry goes through the virtual *_custom methods, which all refuse.
+// Every question about geometry goes through the virtual *_custom methods, which refuse unless the
+// tracer knows the tensor.
 class ProxyTensorImpl final : public c10::TensorImpl {
  public:
   explicit ProxyTensorImpl(Proxy proxy)
       : TensorImpl(c10::DispatchKeySet(c10::DispatchKey::TESTING_ONLY_GenericWrapper),
                    caffe2::TypeMeta(), c10::Device(c10::kCPU)),
         proxy_(std::move(proxy)) {
+    if (const at::Tensor* tensor = known()) data_type_ = tensor->dtype();
     set_custom_sizes_strides(SizesStridesPolicy::CustomSizes);
     set_storage_access_should_throw();
   }
 
   const Proxy& proxy() const noexcept { return proxy_; }
 
-  bool is_strides_like_custom(at::MemoryFormat) const override { refuse("is_contiguous()"); }
-  c10::SymBool sym_is_non_overlapping_and_dense_custom() const override {
-    refuse("is_non_overlapping_and_dense()");
+  bool is_strides_like_custom(at::MemoryFormat format) const override {
+    return ask("is_contiguous()").unsafeGetTensorImpl()->is_strides_like(format);
   }
-  c10::SymBool sym_is_contiguous_custom(at::MemoryFormat) const override {
-    refuse("is_contiguous()");
+  c10::SymBool sym_is_non_overlapping_and_dense_custom() const override {
+    return ask("is_non_overlapping_and_dense()").is_non_overlapping_and_dense();
+  }
+  c10::SymBool sym_is_contiguous_custom(at::MemoryFormat format) const override {
+    return ask("is_contiguous()").is_contiguous(format);
   }
   std::int64_t size_custom(std::int64_t d) const override {
-    refuse("size(" + std::to_string(d) + ")");
+    return ask("size(" + std::to_string(d) + ")").size(d);
   }
   c10::SymInt sym_size_custom(std::int64_t d) const override {
-    refuse("size(" + std::to_string(d) + ")");
+    return ask("size(" + std::to_string(d) + ")").size(d);
   }
-  at::IntArrayRef sizes_custom() const override { refuse("sizes()"); }
-  at::IntArrayRef strides_custom() const override { refuse("strides()"); }
-  std::int64_t numel_custom() const override { refuse("numel()"); }
-  std::int64_t storage_offset_custom() const override { refuse("storage_offset()"); }
-  std::int64_t dim_custom() const override { refuse("dim()"); }
-  c10::SymIntArrayRef sym_sizes_custom() const override { refuse("sizes()"); }
-  c10::SymIntArrayRef sym_strides_custom() const override { refuse("strides()"); }
-  c10::SymInt sym_numel_custom() const override { refuse("numel()"); }
-  c10::SymInt sym_storage_offset_custom() const override { refuse("storage_offset()"); }
+  at::IntArrayRef sizes_custom() const override { return ask("sizes()").sizes(); }
+  at::IntArrayRef strides_custom() const override { return ask("strides()").strides(); }
+  std::int64_t numel_custom() const override { return ask("numel()").numel(); }
+  std::int64_t storage_offset_custom() const override {
+    return ask("storage_offset()").storage_offset();
+  }
+  std::int64_t dim_custom() const override { return ask("dim()").dim(); }
+  c10::SymIntArrayRef sym_sizes_custom() const override { return ask("sizes()").sym_sizes(); }
+  c10::SymIntArrayRef sym_strides_custom() const override { return ask("strides()").sym_strides(); }
+  c10::SymInt sym_numel_custom() const override { return ask("numel()").numel(); }
+  c10::SymInt sym_storage_offset_custom() const override {
+    return ask("storage_offset()").storage_offset();
+  }
   bool has_storage() const override { return false; }
   const c10::Storage& storage() const override { refuse("storage()"); }
   c10::intrusive_ptr<TensorImpl> shallow_copy_and_detach(const c10::VariableVersion&,
@@ -63,6 +71,11 @@ class ProxyTensorImpl final : public c10::TensorImpl {
   const char* tensorimpl_type_name() const override { return "fx::ProxyTensorImpl"; }
 
  private:
+  const at::Tensor* known() const { return proxy_.tracer().known_tensor(proxy_.node()); }
+  const at::Tensor& ask(const std::string& what) const {
+    if (const at::Tensor* tensor = known()) return *tensor;
+    refuse(what);
+  }
   [[noreturn]] void refuse(const std::string& what) const {
     throw TraceError(ErrorCode::kConcreteValue,
                      what + " was asked of the traced tensor " + proxy_.repr() +

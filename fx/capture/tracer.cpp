@@ -107,6 +107,8 @@ Argument TracerBase::create_module_arg(const torch::nn::Module& module) {
                        " cannot become an argument of a graph that has no root: use get_attr");
 }
 
+const at::Tensor* TracerBase::known_tensor(const Node&) const { return nullptr; }
+
 bool TracerBase::to_bool(const Proxy& proxy) {
   throw TraceError(
       ErrorCode::kControlFlow,

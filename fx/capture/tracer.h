@@ -54,6 +54,9 @@ class TracerBase {
   /// A module as an argument, which only a tracer with a root can name.
   /// @throws TraceError kBadArgument by default, kUnknownModule.
   virtual Argument create_module_arg(const torch::nn::Module& module);
+  /// The tensor that `node` gives as far as this tracer knows it: shape, strides and dtype, no
+  /// data. Proxies answer questions from it. Null by default: asking is refused.
+  virtual const at::Tensor* known_tensor(const Node& node) const;
   /// bool(proxy). @throws TraceError kControlFlow by default.
   virtual bool to_bool(const Proxy& proxy);
   /// for (... : proxy). @throws TraceError kIterate by default.

@@ -3,7 +3,9 @@
 
 #include "fx/capture/make_fx.h"
 #include "fx/interpret/interpreter.h"
+#include "fx/ops/call.h"
 #include "tests/graph/graphs.h"
+#include "tests/ops/sample_calls.h"
 
 namespace fx {
 namespace {
@@ -140,6 +142,59 @@ TEST(MakeFxOfTorchFx, Z_001_isolated_graphmodule_a_capture_inside_of_a_capture) 
   EXPECT_EQ(outer->graph().find_calls("aten::cos").size(), 1u);
   const at::Tensor x = torch::rand({2});
   EXPECT_TRUE(torch::equal((*outer)(x).toTensor(), x.cos()));
+}
+
+// TestProxyTensorOpInfo: each operator is recorded as itself, and the graph gives what it gives.
+TEST(MakeFxOfTorchFx, Z_004_every_operator) {
+  std::size_t captured = 0;
+  for (const SampleCall& sample : sample_calls()) {
+    if (sample.name.find("empty") != std::string::npos) continue;  // nothing to compare
+    SCOPED_TRACE(sample.name);
+    const Function& function = *Function::get(sample.name);
+    Value expected;
+    try {
+      expected = call(function, sample.args);
+    } catch (const std::exception&) {
+      continue;  // it takes other values
+    }
+    std::vector<at::Tensor> inputs;
+    for (const Value& arg : sample.args) {
+      if (arg.isTensor()) inputs.push_back(arg.toTensor().clone());
+      if (arg.isTensorList()) inputs.insert(inputs.end(), 2, arg.toTensorVector()[0]);
+    }
+    for (at::Tensor& input : inputs) input = input.clone();
+    auto module = record_program(
+        torch::nn::Module(), inputs, {}, [&](std::vector<at::Tensor>& traced) -> TraceArg {
+          std::size_t next = 0;
+          Values args;
+          for (const Value& arg : sample.args) {
+            if (arg.isTensor())
+              args.emplace_back(traced.at(next++));
+            else if (arg.isTensorList())
+              args.emplace_back(c10::List<at::Tensor>({traced.at(next), traced.at(next + 1)}));
+            else
+              args.push_back(arg);
+            if (arg.isTensorList()) next += 2;
+          }
+          const Value result = call(function, std::move(args));
+          if (result.isTensor()) return result.toTensor();
+          std::vector<TraceArg> items;
+          for (const Value& item : elements(result)) items.emplace_back(item.toTensor());
+          return TraceArg::tuple(std::move(items));
+        });
+    module->graph().lint({.strict = true});
+    EXPECT_EQ(module->graph().find_calls(sample.name).size(), 1u) << module->graph();
+    const Value found = module->forward(Values(inputs.begin(), inputs.end()));
+    const Values left = found.isTensor() ? Values{found} : elements(found);
+    const Values right = expected.isTensor() ? Values{expected} : elements(expected);
+    ASSERT_EQ(left.size(), right.size());
+    for (std::size_t i = 0; i < left.size(); ++i)
+      EXPECT_TRUE(at::allclose(left[i].toTensor().to(at::kComplexDouble),
+                               right[i].toTensor().to(at::kComplexDouble), 0, 0,
+                               /*equal_nan=*/true));
+    ++captured;
+  }
+  EXPECT_GT(captured, 350u);
 }
 
 // proxy_tensor, model_fwd_bwd, fwd_bwd_wgtupdate: the gradient is part of the program.
