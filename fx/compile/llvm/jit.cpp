@@ -12,7 +12,9 @@
 #include <llvm/TargetParser/Host.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <mutex>
+#include <string_view>
 
 #include "fx/base/error.h"
 #include "fx/compile/llvm/emit.h"
@@ -25,6 +27,13 @@ namespace {
 namespace orc = ::llvm::orc;
 
 std::string text_of(::llvm::Error error) { return ::llvm::toString(std::move(error)); }
+
+// FXCPP_VECTOR_BITS=256 in the environment makes code for AVX2 on a processor that has AVX-512. It
+// is for tests, and is read once.
+bool narrow_wanted() {
+  const char* bits = std::getenv("FXCPP_VECTOR_BITS");
+  return bits && std::string_view(bits) == "256";
+}
 
 // The compiler of this process. Never destroyed: code may run until the very end.
 class Jit {
@@ -111,6 +120,12 @@ class Jit {
     const ::llvm::StringMap<bool> features = ::llvm::sys::getHostCPUFeatures();
     const auto has = [&](const char* name) { return features.lookup(name); };
     target_.wide = has("avx512f") && has("avx512dq") && has("avx512bw") && has("avx512vl");
+    if (target_.wide && narrow_wanted()) {
+      target_.wide = false;
+      for (const auto& feature : features)
+        if (feature.getKey().starts_with("avx512") || feature.getKey() == "evex512")
+          builder->getFeatures().AddFeature(feature.getKey(), false);
+    }
     if (!target_.wide && !(has("avx2") && has("fma") && has("f16c")))
       throw Unsupported("kernels need a processor with AVX2 and FMA");
     builder_ = std::move(*builder);

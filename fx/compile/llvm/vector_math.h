@@ -1,36 +1,41 @@
 #pragma once
 
-#include <llvm/IR/IRBuilder.h>
+#include <functional>
 
+#include "fx/compile/llvm/vector_math_ir.h"
 #include "fx/compile/loop_ops.h"
 
 namespace fx::loops {
 
-/// Elementary functions of float vectors as straight-line code, for those that networks spend their
-/// time in. Errors are at most about 1 ulp (docs/vector-math.md is measured); NaN, infinities,
-/// zeros and subnormal numbers are as in C.
+/// Elementary functions of float vectors as straight-line code. Largest errors, measured, stand in
+/// docs/vector-math.md; NaN, infinities, zeros and subnormal numbers are as in C.
 class VectorMath {
  public:
-  VectorMath(::llvm::IRBuilder<>& ir, unsigned lanes, bool wide)
-      : ir_(ir), lanes_(lanes), wide_(wide) {}
+  /// The same function out of a library, for arguments that are too rare to have code of their own.
+  using Library = std::function<::llvm::Value*()>;
 
-  /// Null for a function that is not here.
-  ::llvm::Value* call(Op op, ::llvm::ArrayRef<::llvm::Value*> args);
+  VectorMath(::llvm::IRBuilder<>& ir, unsigned lanes, bool wide) : b_(ir, lanes, wide) {}
+
+  /// Null for a function that is not here. May begin new blocks.
+  ::llvm::Value* call(Op op, ::llvm::ArrayRef<::llvm::Value*> args, const Library& library);
 
  private:
-  ::llvm::Value* exp(::llvm::Value* x);
-
-  ::llvm::Value* number(double value) const;
-  ::llvm::Value* integer(std::int32_t value) const;
-  ::llvm::Value* fma(::llvm::Value* a, ::llvm::Value* b, ::llvm::Value* c);
-  /// Horner's scheme; the highest power first.
-  ::llvm::Value* polynomial(::llvm::Value* x, ::llvm::ArrayRef<double> coefficients);
-  /// x * 2^n for integral n in [-300, 300]; rounds once where the result is subnormal.
-  ::llvm::Value* scale(::llvm::Value* x, ::llvm::Value* n);
-
-  ::llvm::IRBuilder<>& ir_;
-  unsigned lanes_;
-  bool wide_;
+  math::Builder b_;
 };
 
+namespace math {
+
+Floats exp(Floats x);
+Floats exp2(Floats x);
+Floats expm1(Floats x);
+Floats log(Floats x);
+Floats log2(Floats x);
+Floats log10(Floats x);
+Floats log1p(Floats x);
+Floats tanh(Floats x);
+Floats erf(Floats x);
+Floats sin(Floats x, const std::function<Floats()>& library);
+Floats cos(Floats x, const std::function<Floats()>& library);
+
+}  // namespace math
 }  // namespace fx::loops

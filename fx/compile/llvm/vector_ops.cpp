@@ -241,8 +241,13 @@ Value* VectorOps::integer_division(Op op, c10::ScalarType type, Value* a, Value*
 }
 
 Value* VectorOps::function(Op op, c10::ScalarType type, ::llvm::ArrayRef<Value*> args) {
+  const auto library = [&]() -> Value* { return library_call(op, type, args); };
   if (type == c10::ScalarType::Float)
-    if (Value* own = VectorMath(ir_, lanes_, wide_).call(op, args)) return own;
+    if (Value* own = VectorMath(ir_, lanes_, wide_).call(op, args, library)) return own;
+  return library();
+}
+
+Value* VectorOps::library_call(Op op, c10::ScalarType type, ::llvm::ArrayRef<Value*> args) {
   const std::string name = runtime_symbol(op, type, lanes_);
   if (name.empty())
     throw Unsupported(std::string(to_string(op)) + " of " + std::string(type_name(type)) +
@@ -253,7 +258,15 @@ Value* VectorOps::function(Op op, c10::ScalarType type, ::llvm::ArrayRef<Value*>
   ::llvm::CallInst* call = ir_.CreateCall(callee, args);
   call->setDoesNotAccessMemory();
   call->setDoesNotThrow();
-  return call;
+  if (op != Op::kAsinh && op != Op::kAcosh) return call;
+  // Those square their argument, which overflows; far out they are log(2 |x|) to the last bit.
+  Value* size = ir_.CreateUnaryIntrinsic(::llvm::Intrinsic::fabs, args[0]);
+  Value* far = ir_.CreateFCmpOGT(op == Op::kAsinh ? size : args[0],
+                                 ::llvm::ConstantFP::get(args[0]->getType(), 1e9));
+  Value* log = ir_.CreateFAdd(function(Op::kLog, type, {size}),
+                              ::llvm::ConstantFP::get(args[0]->getType(), 0.6931471805599453));
+  if (op == Op::kAsinh) log = ir_.CreateBinaryIntrinsic(::llvm::Intrinsic::copysign, log, args[0]);
+  return ir_.CreateSelect(far, log, call);
 }
 
 Value* VectorOps::apply(Op op, c10::ScalarType type, ::llvm::ArrayRef<Value*> args) {

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <c10/core/Scalar.h>
 #include <llvm/IR/IRBuilder.h>
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "fx/compile/loop_ops.h"
 
@@ -49,6 +51,7 @@ class VectorOps {
   ::llvm::Value* shift(Op op, c10::ScalarType type, ::llvm::Value* a, ::llvm::Value* b);
   ::llvm::Value* extremum(Op op, c10::ScalarType type, ::llvm::Value* a, ::llvm::Value* b);
   ::llvm::Value* function(Op op, c10::ScalarType type, ::llvm::ArrayRef<::llvm::Value*> args);
+  ::llvm::Value* library_call(Op op, c10::ScalarType type, ::llvm::ArrayRef<::llvm::Value*> args);
 
   ::llvm::IRBuilder<>& ir_;
   ::llvm::Module& module_;
