@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Keeps the C++ in the pages of docs/ equal to compiled and tested code.
+"""Keeps the C++ in docs/guide/ and docs/passes.md equal to compiled and tested code.
 
     scripts/doc_snippets.py          check; fails with the places that differ
     scripts/doc_snippets.py --fix    write the code into the pages
@@ -90,7 +90,7 @@ def main():
     parser.add_argument("--fix", action="store_true")
     fix = parser.parse_args().fix
     problems = []
-    for page in sorted((ROOT / "docs" / "guide").glob("*.md")):
+    for page in [*sorted((ROOT / "docs" / "guide").glob("*.md")), ROOT / "docs" / "passes.md"]:
         check_page(page.relative_to(ROOT).as_posix(), fix, problems)
     check_readme(problems)
     for problem in problems:
