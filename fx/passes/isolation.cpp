@@ -4,7 +4,9 @@
 #include <unordered_set>
 
 #include "fx/analysis/alias.h"
+#include "fx/graph/module_types.h"
 #include "fx/graph/tensor_copies.h"
+#include "fx/passes/nested.h"
 
 namespace fx {
 namespace {
@@ -47,14 +49,21 @@ void Isolation::copy_attributes(GraphModule& module, const AliasAnalysis& aliase
     } else if (node.op() == Opcode::kCallModule) {
       const auto called = module.find_submodule(node.target().str());
       if (!called) continue;
-      const bool impure = node.is_impure(/*impure_random=*/false);
+      // A module with a graph of its own may return an attribute, which this graph then writes to.
+      const ModuleType* type = find_module_type(*called);
+      const bool may_be_written = node.is_impure(/*impure_random=*/false) ||
+                                  (!(type && type->is_leaf) && aliases.is_written(node));
       auto add = [&](const at::Tensor& tensor) {
         if (!tensor.defined()) return;
         candidates.push_back(tensor);
-        if (impure) written.insert(memory_key(tensor));
+        if (may_be_written) written.insert(memory_key(tensor));
       };
       for (const at::Tensor& tensor : called->buffers()) add(tensor);
       for (const at::Tensor& tensor : called->parameters()) add(tensor);
+      if (auto* nested = dynamic_cast<GraphModule*>(called.get()))
+        for_each_graph_module(*nested, [&](GraphModule& inner) {
+          for (const auto& [path, constant] : inner.constants()) add(constant);
+        });
     }
   }
   TensorCopies copies;

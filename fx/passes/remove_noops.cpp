@@ -51,13 +51,18 @@ std::string_view operation_of(const Node& node) {
 PassResult replace_by_input(GraphModule& module, auto&& replacement_of) {
   PassResult result;
   for_each_graph_module(module, [&](GraphModule& nested) {
-    auto replacement = replacement_of(nested);
-    for (Node& node : nested.graph().nodes()) {
-      Node* input = replacement(node);
-      if (!input) continue;
-      node.replace_all_uses_with(*input);
-      nested.graph().erase_node(node);
-      ++result.rewrites;
+    // Until nothing is left: a node may only be in the way of another one, as the view of it that
+    // is returned.
+    for (std::int64_t before = -1; before != result.rewrites;) {
+      before = result.rewrites;
+      auto replacement = replacement_of(nested);
+      for (Node& node : nested.graph().nodes()) {
+        Node* input = replacement(node);
+        if (!input) continue;
+        node.replace_all_uses_with(*input);
+        nested.graph().erase_node(node);
+        ++result.rewrites;
+      }
     }
   });
   result.changed = result.rewrites > 0;

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
-#include <random>
+
+#include "tests/random/choices.h"
 
 namespace fx {
 namespace {
@@ -20,7 +21,7 @@ class Maker {
   }
 
  private:
-  int below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
+  int below(int n) { return static_cast<int>(random_.below(static_cast<std::size_t>(n))); }
   bool chance(int percent) { return below(100) < percent; }
   template <typename T>
   T pick(std::initializer_list<T> values) {
@@ -60,7 +61,7 @@ class Maker {
     constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
     if (chance(50))
       return pick({0.0, -0.0, 1.0, 0.1, 1e16, 1e-5, -2.5, kInf, -kInf, kNan, -kNan, 5e-324, 1e308});
-    return std::bit_cast<double>(random_());
+    return std::bit_cast<double>(random_.bits());
   }
 
   Argument leaf() {
@@ -73,11 +74,11 @@ class Maker {
         return below(100) - 50;
       case 3:
         return pick(
-            {INT64_MIN, INT64_MAX, std::int64_t{-1}, std::bit_cast<std::int64_t>(random_())});
+            {INT64_MIN, INT64_MAX, std::int64_t{-1}, std::bit_cast<std::int64_t>(random_.bits())});
       case 4:
         return number();
       case 5:
-        return std::complex<double>(number(), number());
+        return std::complex<double>{number(), number()};
       case 6:
         return static_cast<c10::ScalarType>(below(static_cast<int>(c10::ScalarType::NumOptions)));
       case 7:
@@ -98,7 +99,7 @@ class Maker {
   }
 
   Argument value(bool nodes, int depth = 0) {
-    if (nodes && !made_.empty() && chance(40)) return *made_[random_() % made_.size()];
+    if (nodes && !made_.empty() && chance(40)) return *random_.pick(made_);
     if (depth > 4 || chance(60)) return leaf();
     std::vector<Argument> items;
     for (int i = below(4); i > 0; --i) items.push_back(value(nodes, depth + 1));
@@ -108,7 +109,8 @@ class Maker {
       case 1:
         return Argument::tuple(items);
       case 2:
-        return Argument::slice(value(nodes, depth + 1), leaf(), leaf());
+        items = {value(nodes, depth + 1), leaf(), leaf()};
+        return Argument::slice(items[0], items[1], items[2]);
       default: {
         std::vector<DictItem> dict;
         for (Argument& item : items) dict.emplace_back(value(false, depth + 1), std::move(item));
@@ -137,16 +139,22 @@ class Maker {
   void add_node() {
     const auto op = static_cast<Opcode>(below(6));
     const std::string name = chance(50) ? std::string() : text();
+    // Each choice in a statement of its own: compilers evaluate arguments in their own order.
+    const std::string label = text(), annotation = type();
+    Args positional = args();
+    Kwargs keywords = kwargs();
     Node* node;
     if (op == Opcode::kCallFunction)
-      node = &graph_->call_function(function(), args(), kwargs(), name, type());
+      node = &graph_->call_function(function(), std::move(positional), std::move(keywords), name,
+                                    annotation);
     else if (op == Opcode::kOutput && chance(70))
-      node = &graph_->output(value(true), type());
+      node = &graph_->output(value(true), annotation);
     else if (op == Opcode::kPlaceholder && chance(70))
-      node = chance(50) ? &graph_->placeholder(text(), type())
-                        : &graph_->placeholder_with_default(text(), value(true), type());
+      node = chance(50) ? &graph_->placeholder(label, annotation)
+                        : &graph_->placeholder_with_default(label, value(true), annotation);
     else
-      node = &graph_->create_node(op, Target::string(text()), args(), kwargs(), name, type());
+      node = &graph_->create_node(op, Target::string(label), std::move(positional),
+                                  std::move(keywords), name, annotation);
     add_meta(*node);
     made_.push_back(node);
   }
@@ -154,32 +162,33 @@ class Maker {
   void add_meta(Node& node) {
     if (!chance(20)) return;
     for (int i = below(4); i > 0; --i) {
+      const std::string key = text();
       switch (below(5)) {
         case 0:
-          node.meta().set(text(), text());
+          node.meta().set(key, text());
           break;
         case 1:
-          node.meta().set(text(), chance(50));
+          node.meta().set(key, chance(50));
           break;
         case 2:
-          node.meta().set(text(), std::int64_t{below(9)});
+          node.meta().set(key, std::int64_t{below(9)});
           break;
         case 3:
-          node.meta().set(text(), number());
+          node.meta().set(key, number());
           break;
         default:
-          node.meta().set(text(), value(false));
+          node.meta().set(key, value(false));
       }
     }
   }
 
   void erase_one() {
     if (made_.empty()) return;
-    Node& node = *made_[random_() % made_.size()];
+    Node& node = *random_.pick(made_);
     if (!node.is_erased() && node.num_users() == 0) graph_->erase_node(node);
   }
 
-  std::mt19937_64 random_;
+  fuzz::Choices random_;
   std::shared_ptr<Graph> graph_;
   std::vector<Node*> made_;
 };
