@@ -1,6 +1,8 @@
 #include "fx/ops/call.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/function.h>
+#include <ATen/core/jit_type.h>
 
 #include <algorithm>
 #include <iterator>
@@ -79,10 +81,31 @@ Value call(const Function& function, Values args, KwValues kwargs) {
   FX_ASSERT(false, "unknown function kind");
 }
 
+namespace {
+
+// A method of an object of a class that was registered with torch::class_.
+Value call_object_method(std::string_view name, Values args, const KwValues& kwargs) {
+  const c10::ClassTypePtr type = args[0].toObjectRef().type();
+  torch::jit::Function* method = type->findMethod(std::string(name));
+  if (!method)
+    throw RunError(ErrorCode::kUnknownOperator,
+                   "an object of class " + type->str() + " has no method " + str_repr(name));
+  std::unordered_map<std::string, Value> named;
+  for (const KwValue& kwarg : kwargs) named.emplace(kwarg.key.str(), kwarg.value);
+  torch::jit::Stack stack(std::make_move_iterator(args.begin()),
+                          std::make_move_iterator(args.end()));
+  method->getSchema().checkAndNormalizeInputs(stack, named);
+  method->run(stack);
+  return pack_results(stack, 1);
+}
+
+}  // namespace
+
 Value call_method(std::string_view name, Values args, KwValues kwargs) {
   if (args.empty())
     throw RunError(ErrorCode::kWrongType,
                    "method " + str_repr(name) + " was called without an object");
+  if (args[0].isObject()) return call_object_method(name, std::move(args), kwargs);
   if (!args[0].isTensor()) {
     // Methods of Python's own containers are not part of the vocabulary.
     throw RunError(ErrorCode::kWrongType, "method " + str_repr(name) + " was called on a " +

@@ -42,8 +42,8 @@ const Overload& select_and_bind(const OpInfo& info, std::string_view name, Value
 /// @throws RunError kUnknownOperator, kNoMatchingOverload; LibTorch's own exceptions pass through.
 Value call(const Function& function, Values args, KwValues kwargs = {});
 
-/// Calls method `name` on args[0]; also the methods that are no operators (float, long, cpu, size
-/// ...).
+/// Calls method `name` on args[0]: a tensor, also the methods that are no operators (float, long,
+/// cpu, size ...), or an object of a class registered with torch::class_.
 Value call_method(std::string_view name, Values args, KwValues kwargs = {});
 
 /// Whether call_method(name) on a tensor always means the ATen operator of that name, so that a
