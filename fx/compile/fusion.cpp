@@ -166,10 +166,9 @@ class FusionPlanner {
       }
       reducing = std::move(domain);
     }
-    // Nothing but a view: equal expressions may have been there before, so look at the result.
-    const Expr& result = program[expr.tensors[0].id];
-    info.view = !expr.is_tuple && operations == 0 &&
-                (result.kind == Expr::Kind::kView || result.kind == Expr::Kind::kInput);
+    // Nothing is computed: a view, a copy, a constant. It is read where it is used, and never a
+    // result of a kernel, since it may have to share memory with its argument.
+    info.view = !expr.is_tuple && operations == 0;
     const UserRange users = node.users();
     if (expr.tensors.empty() ||
         (expr.is_tuple && !std::all_of(users.begin(), users.end(),

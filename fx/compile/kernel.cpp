@@ -56,13 +56,12 @@ Kernel::Kernel(std::string name, TensorProgram program, std::vector<Tensor> outp
     if (expr.kind != Expr::Kind::kInput) continue;
     const auto at = static_cast<std::size_t>(expr.index);
     input_types_[at] = expr.type;
-    for (Dim dim : expr.dims) {
-      const Dim root = shapes.find(dim);
-      const Shapes::Symbol& symbol = shapes.symbols()[static_cast<std::size_t>(root)];
-      const bool constant = root != kOne && symbol.kind == Shapes::Symbol::Kind::kConstant;
-      input_dims_[at].push_back({root, constant ? symbol.value : -1});
-    }
+    for (Dim dim : expr.dims) input_dims_[at].push_back(shapes.find(dim));
   }
+  for (std::size_t i = 1; i < shapes.symbols().size(); ++i)
+    if (const Shapes::Symbol& symbol = shapes.symbols()[i];
+        symbol.kind == Shapes::Symbol::Kind::kConstant)
+      constants_.emplace_back(static_cast<Dim>(i), symbol.value);
   for (Dim axis : nest_.axes) axis_roots_.push_back(shapes.find(axis));
   for (const Tensor& output : outputs_) {
     std::vector<Dim> roots;
@@ -138,16 +137,17 @@ std::string Kernel::code_text(CodeStage stage) const {
 bool Kernel::bind_sizes(std::span<const at::Tensor> inputs, std::span<std::int64_t> size_of) const {
   std::fill(size_of.begin(), size_of.end(), -1);
   size_of[kOne] = 1;
+  for (const auto& [dim, size] : constants_) size_of[static_cast<std::size_t>(dim)] = size;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const at::Tensor& tensor = inputs[i];
-    const std::vector<InputDim>& dims = input_dims_[i];
+    const Dims& dims = input_dims_[i];
     const at::IntArrayRef sizes = tensor.sizes();
     if (tensor.scalar_type() != input_types_[i] || sizes.size() != dims.size()) return false;
     for (std::size_t d = 0; d < dims.size(); ++d) {
       const std::int64_t size = sizes[d];
-      std::int64_t& known = size_of[static_cast<std::size_t>(dims[d].root)];
+      std::int64_t& known = size_of[static_cast<std::size_t>(dims[d])];
       // A symbol may not become 1: what broadcasts was decided without it.
-      if (known < 0 && size != 1 && (dims[d].constant < 0 || dims[d].constant == size))
+      if (known < 0 && size != 1)
         known = size;
       else if (known != size)
         return false;

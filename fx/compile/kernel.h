@@ -67,12 +67,9 @@ class Kernel {
   Nest nest_;
 
   // What a call checks and looks up, prepared.
-  struct InputDim {
-    Dim root;               // kOne: the size must be 1
-    std::int64_t constant;  // >= 0: the size must be that
-  };
   std::vector<c10::ScalarType> input_types_;
-  std::vector<std::vector<InputDim>> input_dims_;
+  std::vector<Dims> input_dims_;  // roots
+  std::vector<std::pair<Dim, std::int64_t>> constants_;
   std::vector<Dim> axis_roots_;
   std::vector<std::vector<Dim>> output_roots_;
   std::vector<Dims> extent_roots_;

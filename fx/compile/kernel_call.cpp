@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "fx/base/error.h"
+#include "fx/compile/buffer_pool.h"
 #include "fx/compile/parallel.h"
 
 namespace fx::loops {
@@ -42,14 +43,13 @@ at::Tensor Kernel::Call::make_output(std::size_t index, c10::DeviceType device) 
   Sizes strides(sizes.size(), 0);
   std::int64_t step = 1;
   const DimOrder& order = kernel_.orders_[index];
-  bool contiguous = true;
   for (std::size_t i = order.size(); i-- > 0;) {
-    contiguous &= order[i] == i;
     strides[order[i]] = step;
     step *= std::max<std::int64_t>(sizes[order[i]], 1);
   }
-  const at::TensorOptions options = at::TensorOptions(kernel_.outputs_[index].type).device(device);
-  return contiguous ? at::empty(sizes, options) : at::empty_strided(sizes, strides, options);
+  const c10::ScalarType type = kernel_.outputs_[index].type;
+  if (device == at::kCPU) return empty_from_pool(sizes, strides, type);
+  return at::empty_strided(sizes, strides, at::TensorOptions(type).device(device));
 }
 
 // In bytes.

@@ -3,16 +3,22 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 
+#include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "fx/ops/op_info.h"
+#include "tests/compile/reference.h"
 
 /// Compares the lowering of one operator call, evaluated by the reference, with eager.
 namespace fx::loops {
 
 using Stack = std::vector<c10::IValue>;
+
+/// Whether an operator ("add") is computed bit for bit; the others to within a tolerance.
+bool is_exact(std::string_view op);
 
 /// "aten::add.Tensor".
 const Overload& overload_of(std::string_view name);
@@ -34,12 +40,20 @@ struct Check {
   std::string text;  ///< the reason of Unsupported, or what is wrong
 };
 
+/// Computes the outputs of a program; `evaluate` of reference.h is one.
+using Engine = std::function<ReferenceResult(
+    const TensorProgram& program, std::span<const Tensor> outputs,
+    std::span<const at::Tensor> inputs, std::span<const c10::Scalar> scalars)>;
+
 struct CheckOptions {
   Numbers numbers = Numbers::kConstants;
   bool exact = false;  ///< bit for bit; else within the tolerances of torch.testing.assert_close
   /// Results of eager that depend on where an element lies are all right: each element is also
   /// computed alone and among 67 of its kind.
   bool elementwise = false;
+  /// Also runs the program, where it holds for all sizes, with larger tensors.
+  bool resize = true;
+  Engine engine = nullptr;  ///< default: the reference
 };
 
 /// @param args all arguments of the schema in order.

@@ -183,12 +183,14 @@ Value* VectorOps::cast(Value* value, c10::ScalarType from, c10::ScalarType to) {
 
 Value* VectorOps::extremum(Op op, c10::ScalarType type, Value* a, Value* b) {
   const bool larger = op == Op::kMaximum || op == Op::kFmax;
-  Value* first = larger ? less(type, b, a) : less(type, a, b);
-  Value* picked = ir_.CreateSelect(first, a, b);
-  if (is_integer(type)) return picked;
-  // `picked` is b when either is NaN.
-  if (op == Op::kMaximum || op == Op::kMinimum) return ir_.CreateSelect(is_nan(type, a), a, picked);
-  return ir_.CreateSelect(is_nan(type, b), a, picked);
+  if (op == Op::kMaximum || op == Op::kMinimum) {
+    // b when either is NaN.
+    Value* picked = ir_.CreateSelect(larger ? less(type, b, a) : less(type, a, b), a, b);
+    return is_integer(type) ? picked : ir_.CreateSelect(is_nan(type, a), a, picked);
+  }
+  // a when either is NaN.
+  Value* picked = ir_.CreateSelect(larger ? less(type, a, b) : less(type, b, a), b, a);
+  return is_integer(type) ? picked : ir_.CreateSelect(is_nan(type, a), b, picked);
 }
 
 Value* VectorOps::shift(Op op, c10::ScalarType type, Value* a, Value* b) {
