@@ -134,6 +134,12 @@ const LowerArg* Call::find(std::string_view argument) const {
   return nullptr;
 }
 
+bool Call::is_scalar(std::string_view argument) const {
+  return std::any_of(overload_->rules.begin(), overload_->rules.end(), [&](const ArgRule& rule) {
+    return rule.name == argument && rule.conversion == Conversion::kScalar;
+  });
+}
+
 const LowerArg& Call::get(std::string_view argument) const {
   const LowerArg* arg = find(argument);
   if (arg == nullptr) unsupported("no " + std::string(argument));

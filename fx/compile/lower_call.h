@@ -52,6 +52,9 @@ class Call {
   const LowerArg* find(std::string_view argument) const;
   bool has(std::string_view argument) const { return find(argument) != nullptr; }
 
+  /// Whether the schema wants a number (Scalar) there.
+  bool is_scalar(std::string_view argument) const;
+
   // Constants. The second form is for arguments that may be left out or that not all overloads
   // have.
   bool flag(std::string_view argument) const;

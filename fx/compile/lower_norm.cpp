@@ -39,20 +39,6 @@ std::vector<std::int64_t> normalized_dims(const Call& call, const Num& x) {
   return dims;
 }
 
-struct Normalized {
-  Num value;
-  Num mean;
-  Num inverse;  ///< 1 / sqrt(variance + eps)
-};
-
-Normalized normalize(const Num& x, const std::vector<std::int64_t>& dims, double eps) {
-  const Num mean = mean_of(x, dims);
-  const Num difference = x - mean;
-  const Num variance = mean_of(difference * difference, dims);
-  const Num inverse = 1.0 / sqrt(variance + eps);
-  return {difference * inverse, mean, inverse};
-}
-
 /// A parameter in the type of `x`, whose dimensions are the last of x.
 std::optional<Num> parameter(const Call& call, const char* argument, const Num& x,
                              std::size_t rank) {
@@ -66,26 +52,11 @@ std::optional<Num> parameter(const Call& call, const char* argument, const Num& 
   return value.cast(x.type());
 }
 
-/// The type of the parameters: that of the input, or float beside half and bfloat16.
-c10::ScalarType parameter_type(const Call& call, c10::ScalarType type) {
-  c10::ScalarType found = type;
-  for (const char* argument : {"weight", "bias"})
-    if (call.has(argument)) {
-      found = call.tensor(argument).type();
-      if (found != type && !(c10::isReducedFloatingType(type) && found == c10::ScalarType::Float))
-        call.unsupported("parameters of another dtype");
-    }
-  for (const char* argument : {"weight", "bias"})
-    if (call.has(argument) && call.tensor(argument).type() != found)
-      call.unsupported("parameters of different dtypes");
-  return found;
-}
-
 Tensors layer_norm(const Call& call, bool statistics) {
   const Num self = call.tensor("input");
   const c10::ScalarType type = self.type();
   if (!is_floating(type)) call.unsupported("layer_norm of integers");
-  const c10::ScalarType stat_type = parameter_type(call, type);
+  const c10::ScalarType stat_type = parameter_type(call, type, {"weight", "bias"});
   const std::vector<std::int64_t> dims = normalized_dims(call, self);
   const Num x = self.cast(opmath(type));
   const Normalized n = normalize(x, dims, call.real("eps"));
@@ -104,11 +75,66 @@ Tensors layer_norm(const Call& call, bool statistics) {
   return out;
 }
 
+/// The root of the mean square, and what it was divided by.
+Tensors rms_norm(const Call& call, bool statistics) {
+  const Num self = call.tensor("input");
+  const c10::ScalarType type = self.type();
+  if (!is_floating(type)) call.unsupported("rms_norm of integers");
+  parameter_type(call, type, {"weight"});
+  const std::vector<std::int64_t> dims = normalized_dims(call, self);
+  const Num x = self.cast(opmath(type));
+  const double smallest = type == c10::ScalarType::Double ? std::numeric_limits<double>::epsilon()
+                                                          : std::numeric_limits<float>::epsilon();
+  const Num inverse = 1.0 / sqrt(mean_of(x * x, dims) + call.real("eps", smallest));
+  Num y = x * inverse;
+  if (const std::optional<Num> weight = parameter(call, "weight", x, dims.size())) y = y * *weight;
+  Tensors out = result(y, type);
+  if (statistics) out.push_back(inverse.tensor());
+  return out;
+}
+
 }  // namespace
 
 Tensors lower_softmax(const Call& call) { return softmax(call, false); }
 Tensors lower_log_softmax(const Call& call) { return softmax(call, true); }
 Tensors lower_layer_norm(const Call& call) { return layer_norm(call, false); }
 Tensors lower_native_layer_norm(const Call& call) { return layer_norm(call, true); }
+Tensors lower_rms_norm(const Call& call) { return rms_norm(call, false); }
+Tensors lower_fused_rms_norm(const Call& call) { return rms_norm(call, true); }
+
+Tensors lower_logsumexp(const Call& call) {
+  const Num self = call.tensor("self");
+  const c10::ScalarType type = float_type(self.type());
+  const std::vector<std::int64_t> dims = wrap_dims(call.ints("dim"), self.dim());
+  if (call.ints("dim").empty()) call.unsupported("logsumexp over no dimensions");
+  const bool keepdim = call.flag("keepdim");
+  // Eager computes it in several operators: so often it rounds.
+  const auto round = [&](const Num& x) { return x.rounded(type); };
+  const Num x = call.read_float("self");
+  const Num most = x.reduce(Reduce::kMax, dims, true);
+  const Num shift = select(abs(most) == std::numeric_limits<double>::infinity(), 0.0, most);
+  const Num power = round(exp(round(x - shift)));
+  const Num sum = round(power.reduce(Reduce::kSum, dims, keepdim));
+  return result(round(log(sum)) + without_dims(shift, dims, keepdim), type);
+}
+
+Tensors lower_cosine_similarity(const Call& call) {
+  const Operand a = call.operand("x1");
+  const Operand b = call.operand("x2");
+  // Unlike elsewhere, tensors without dimensions count as others.
+  const c10::ScalarType type = c10::promoteTypes(a.type, b.type);
+  if (!is_floating(type)) call.unsupported("cosine_similarity of integers");
+  const auto round = [&](const Num& x) { return x.rounded(type); };
+  const Dims sizes = call.program().shapes().broadcast(a.tensor->dims, b.tensor->dims);
+  const auto rank = static_cast<std::int64_t>(sizes.size());
+  const std::vector<std::int64_t> dims = wrap_dims({call.integer("dim")}, rank);
+  const Num eps = call.checked_number("eps", type);
+  const auto unit = [&](const Operand& operand) {
+    const Num x = call.read(operand, type).expand(sizes);
+    return round(x / maximum(round(vector_norm(x, 2, dims, true)), eps));
+  };
+  const Num product = round(unit(a) * unit(b));
+  return result(product.reduce(Reduce::kSum, dims, false), type);
+}
 
 }  // namespace fx::loops

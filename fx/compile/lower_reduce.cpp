@@ -100,6 +100,29 @@ Num without_dims(const Num& x, const std::vector<std::int64_t>& dims, bool keepd
   return {x.program(), out};
 }
 
+Normalized normalize(const Num& x, const std::vector<std::int64_t>& dims, double eps) {
+  const Num mean = mean_of(x, dims);
+  const Num difference = x - mean;
+  const Num variance = mean_of(difference * difference, dims);
+  const Num inverse = 1.0 / sqrt(variance + eps);
+  return {difference * inverse, mean, inverse};
+}
+
+c10::ScalarType parameter_type(const Call& call, c10::ScalarType type,
+                               std::initializer_list<const char*> parameters) {
+  std::optional<c10::ScalarType> found;
+  for (const char* name : parameters) {
+    if (!call.has(name)) continue;
+    const c10::ScalarType its = call.tensor(name).type();
+    if (found && *found != its) call.unsupported("parameters of different dtypes");
+    found = its;
+  }
+  if (!found || *found == type) return type;
+  if (!c10::isReducedFloatingType(type) || *found != c10::ScalarType::Float)
+    call.unsupported("parameters of another dtype");
+  return *found;
+}
+
 Num vector_norm(const Num& x, double p, const std::vector<std::int64_t>& dims, bool keepdim) {
   const auto sum = [&](const Num& y) { return y.reduce(Reduce::kSum, dims, keepdim); };
   if (p == 2) return sqrt(sum(x * x));

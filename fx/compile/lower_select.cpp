@@ -86,8 +86,8 @@ Tensors lower_where(const Call& call) {
   const Num condition = condition_of(call, "condition");
   // Nothing is computed: the values need not be widened.
   const auto value = [&](const Operand& operand, const char* argument) {
-    if (operand.wrapped && !call.name().ends_with(".self"))
-      return call.checked_number(argument, type).cast(type);
+    // Scalars of the schema have to fit.
+    if (call.is_scalar(argument)) return call.checked_number(argument, type).cast(type);
     return operand.tensor ? Num(call.program(), *operand.tensor).cast(type)
                           : call.number(type, operand.number);
   };

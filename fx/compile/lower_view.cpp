@@ -113,6 +113,30 @@ Tensors lower_mT(const Call& call) {
   return swapped(call, -2, -1);
 }
 
+Tensors lower_movedim(const Call& call) {
+  const Tensor x = call.tensor("self").tensor();
+  std::vector<std::int64_t> from = call.ints("source");
+  std::vector<std::int64_t> to = call.ints("destination");
+  wrap_dims(from, x.dim());
+  wrap_dims(to, x.dim());
+  if (from.size() != to.size()) call.unsupported("source and destination of different lengths");
+  if (x.dim() == 0) return {x};
+  std::vector<std::int64_t> order(x.dims.size(), -1);
+  std::vector<bool> moved(x.dims.size());
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    const std::int64_t source = wrap_dim(from[i], x.dim());
+    order[static_cast<std::size_t>(wrap_dim(to[i], x.dim()))] = source;
+    moved[static_cast<std::size_t>(source)] = true;
+  }
+  std::size_t next = 0;
+  for (std::int64_t& place : order) {
+    if (place >= 0) continue;
+    while (moved[next]) ++next;
+    place = static_cast<std::int64_t>(next++);
+  }
+  return {call.program().permute(x, order)};
+}
+
 Tensors lower_numpy_T(const Call& call) {
   const Tensor x = call.tensor("self").tensor();
   std::vector<std::int64_t> order = all_dims(x.dim());
@@ -187,6 +211,12 @@ Tensors lower_to(const Call& call) {
 Tensors lower_type_as(const Call& call) {
   check_options(call);
   return {call.tensor("self").cast(call.tensor("other").type()).tensor()};
+}
+
+Tensors lower_fill(const Call& call) {
+  const Num x = call.tensor("self");
+  const Num value = call.checked_number("value", x.type()).cast(x.type());
+  return {value.expand(x.tensor().dims).tensor()};
 }
 
 Tensors lower_zeros_like(const Call& call) { return filled_like(call, 0); }

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -12,16 +14,14 @@
 namespace fx::loops {
 namespace {
 
-/// Functions that are computed to within a tolerance; all others are exact.
-bool is_exact(std::string_view op) {
-  static const std::set<std::string, std::less<>> approximate = {
-#include "tests/compile/approximate.inc"
-  };
-  return !approximate.contains(op);
-}
-
 /// Calls that eager takes and that are left to it: part of the operator, and the reason.
-bool may_refuse(const std::string& op, const std::string& reason) {
+bool may_refuse(const std::string& op, const std::string& reason, const Stack& args) {
+  // Eager lets some numbers overflow.
+  if (reason.ends_with(" does not fit") &&
+      std::any_of(args.begin(), args.end(), [](const c10::IValue& arg) {
+        return arg.isScalar() && !(std::abs(arg.toScalar().toDouble()) < 60000);
+      }))
+    return true;
   static const std::pair<const char*, const char*> rows[] = {
       {"softmax", "softmax of integers"},  // nothing is left of it: eager takes only empty ones
       {"view", "of other dimensions"},
@@ -35,6 +35,19 @@ bool may_refuse(const std::string& op, const std::string& reason) {
       {"sum", "a sum of bools as bool"},
       {"prod", "a sum of bools as bool"},
       {"prod", "prod of half"},
+      {"loss", "of another dtype"},
+      {"loss", "of integers"},
+      {"binary_cross_entropy", "of another dtype"},
+      {"binary_cross_entropy", "of other sizes"},
+      {"binary_cross_entropy", "a weight of more elements"},
+      {"group_norm", "groups of several channels"},
+      {"norm", "parameters of different dtypes"},
+      {"instance_norm", "updates statistics"},
+      {"native_dropout", "dropout in training"},
+      {"native_dropout", "dropout of nothing"},
+      {"pow", "pow of integers"},
+      {"pow", "pow of bools"},
+      {"logsumexp", "over no dimensions"},
       {"where", "condition is not of bools"},
   };
   for (const auto& [part, text] : rows)
@@ -63,7 +76,7 @@ TEST_P(LowerRandom, EqualsEager) {
     const Check check = check_call(overload, args, options);
     equal += check.verdict == Verdict::kEqual ? 1 : 0;
     if (check.verdict == Verdict::kUnsupported && options.numbers == Numbers::kConstants &&
-        !may_refuse(op, check.text))
+        !may_refuse(op, check.text, args))
       unsupported[check.text] = call_text(overload, args);
     if (check.verdict == Verdict::kWrong) {
       ++wrong;
@@ -71,7 +84,7 @@ TEST_P(LowerRandom, EqualsEager) {
                     << (options.numbers == Numbers::kPassed ? " (numbers passed)" : "");
     }
   }
-  EXPECT_GT(equal, 0);
+  EXPECT_GE(10 * equal, calls) << "too few valid calls";
   for (const auto& [reason, call] : unsupported)
     ADD_FAILURE() << "unsupported: " << reason << ": " << call;
 }

@@ -26,7 +26,7 @@ const std::set<std::string>& norm_operators() {
 
 bool sums_squares(const std::string& op) {
   return norm_operators().contains(op) || op.starts_with("var") || op.starts_with("std") ||
-         op.find("norm") != std::string::npos;
+         op.find("norm") != std::string::npos || op == "cosine_similarity";
 }
 
 }  // namespace
@@ -78,6 +78,8 @@ at::Tensor ArgMaker::value_of_type(c10::ScalarType type, const Sizes& sizes) {
       max = 1000;
       tiny = 1e-3;
     }
+    // ATen's vector code takes those for 0 in log1p, its other code does not.
+    if (op_ == "special_xlog1py") tiny = 1e-3;
     const std::array<double, 20> special = {kNan, infinity, -infinity, 0.0,    -0.0, max,  -max,
                                             tiny, -tiny,    1.0,       -1.0,   0.5,  -0.5, 2.5,
                                             -1.5, 3.0,      100.0,     -100.0, 1e-3, 10.0};
@@ -170,6 +172,11 @@ c10::IValue ArgMaker::new_sizes(const std::string& op) {
   return sizes;
 }
 
+at::Tensor ArgMaker::probabilities(c10::ScalarType type, const Sizes& sizes) {
+  at::Tensor out = value_of_type(at::kDouble, sizes).sigmoid();
+  return out.masked_fill(out.isnan(), 0.25).to(type);
+}
+
 ArgMaker::Sizes ArgMaker::parameter_sizes() const {
   if (op_.find("layer_norm") != std::string::npos || op_.find("rms_norm") != std::string::npos) {
     const auto all = first_.sizes().vec();
@@ -182,6 +189,10 @@ at::Tensor ArgMaker::tensor_argument(const ArgRule& rule) {
   if (!first_.defined()) {
     c10::ScalarType type = type_;
     if (rule.name == "condition") type = chance(0.9) ? at::kBool : dtype();
+    if (op_ == "binary_cross_entropy" && chance(0.9)) {
+      first_ = probabilities(type, sizes_);
+      return first_;
+    }
     first_ = value_of_type(
         type, rule.name == "input" || rule.name == "x1" || !chance(0.3) ? sizes_ : part_of_sizes());
     return first_;
@@ -195,7 +206,13 @@ at::Tensor ArgMaker::tensor_argument(const ArgRule& rule) {
   if (rule.name == "mask")
     return value_of_type(chance(0.95) ? at::kBool : dtype(), part_of_sizes());
   if (rule.name == "value") return value_of_type(chance(0.6) ? type_ : dtype(), {});
-  const c10::ScalarType type = chance(0.6) ? type_ : dtype();
+  const bool alike = op_.find("loss") != std::string::npos || op_.starts_with("binary_cross") ||
+                     op_ == "heaviside" || op_ == "prelu" || op_ == "lerp";
+  const c10::ScalarType type = chance(alike ? 0.95 : 0.6) ? type_ : dtype();
+  if (op_ == "prelu" && chance(0.7))
+    return value_of_type(type, {first_.dim() > 1 && chance(0.6) ? first_.size(1) : 1});
+  if (op_.starts_with("binary_cross") && chance(0.7))
+    return rule.name == "target" ? probabilities(type, sizes_) : value_of_type(type, sizes_);
   if (op_ == "expand_as") {
     Sizes sizes = first_.sizes().vec();
     for (std::int64_t& size : sizes)
@@ -226,6 +243,20 @@ c10::IValue ArgMaker::named(const std::string& name, Conversion conversion, bool
   if (name == "dim" || name == "dim0" || name == "dim1" || name == "axis0" || name == "axis1" ||
       name == "start_dim" || name == "end_dim")
     return one_dim();
+  if (name == "source") {
+    std::vector<std::int64_t> dims(static_cast<std::size_t>(rank));
+    std::iota(dims.begin(), dims.end(), 0);
+    std::shuffle(dims.begin(), dims.end(), rng_);
+    dims.resize(static_cast<std::size_t>(below(rank + 1)));
+    source_ = dims;
+    return conversion == Conversion::kInt ? c10::IValue(one_dim()) : c10::IValue(dims);
+  }
+  if (name == "destination") {
+    std::shuffle(source_.begin(), source_.end(), rng_);
+    for (std::int64_t& dim : source_)
+      if (chance(0.3)) dim -= rank;
+    return conversion == Conversion::kInt ? c10::IValue(one_dim()) : c10::IValue(source_);
+  }
   if (name == "dims") {
     std::vector<std::int64_t> dims(static_cast<std::size_t>(rank));
     std::iota(dims.begin(), dims.end(), 0);
@@ -239,6 +270,8 @@ c10::IValue ArgMaker::named(const std::string& name, Conversion conversion, bool
     const auto all = first_.sizes().vec();
     return Sizes(all.end() - normalized_, all.end());
   }
+  if (name == "dtype" && op_.find("norm") != std::string::npos && chance(0.6))
+    return static_cast<std::int64_t>(chance(0.5) ? type_ : at::kDouble);
   if (name == "dtype") return static_cast<std::int64_t>(dtype());
   if (name == "device") return c10::Device(c10::kCPU);
   if (name == "memory_format") return pick<std::int64_t>({0, 1});
@@ -257,6 +290,7 @@ c10::IValue ArgMaker::named(const std::string& name, Conversion conversion, bool
   if (name == "N") return first_.size(0);
   if (name == "C") return first_.size(1);
   if (name == "HxW") return first_.numel() / (first_.size(0) * first_.size(1));
+  if (name == "beta" && conversion == Conversion::kFloat) return pick({1.0, 0.5, 0.0});
   if (name == "beta") return pick<c10::IValue>({1.0, 0.5, 2});
   if (name == "delta") return pick({1.0, 0.5, 2.0});
   if (name == "lambd") return pick<c10::IValue>({0.5, 1, 0.0});
@@ -313,6 +347,7 @@ Stack ArgMaker::make(const Overload& overload) {
   no_lowest_ = op_.find("div") != std::string::npos || op_ == "fmod" || op_ == "remainder";
   first_ = at::Tensor();
   normalized_ = 1 + below(std::max<std::int64_t>(1, static_cast<std::int64_t>(sizes_.size()) - 1));
+  if (op_ == "prod") tame_ = true;  // what overflows on the way depends on the order
   if (norm_operators().contains(op_)) {
     tame_ = chance(0.8);
     type_ = pick({at::kFloat, at::kDouble, at::kBFloat16, at::kHalf, at::kLong});

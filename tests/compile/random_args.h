@@ -45,6 +45,7 @@ class ArgMaker {
   c10::IValue new_sizes(const std::string& op);
   at::Tensor tensor_argument(const ArgRule& rule);
   at::Tensor value_of_type(c10::ScalarType type, const Sizes& sizes);
+  at::Tensor probabilities(c10::ScalarType type, const Sizes& sizes);
   Sizes parameter_sizes() const;
 
   std::mt19937_64 rng_;
@@ -53,6 +54,7 @@ class ArgMaker {
   c10::ScalarType type_ = c10::ScalarType::Float;
   Sizes sizes_;
   at::Tensor first_;  // the first tensor argument
+  Sizes source_;      // of movedim
   std::int64_t normalized_ = 1;
   bool tame_ = false;       // no special values
   bool no_lowest_ = false;  // of integers
