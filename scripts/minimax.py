@@ -51,8 +51,8 @@ def lawson(matrix, wanted, weight, rounds):
     return best / scale, best_error
 
 
-def fit(function, powers, low, high, weight, fixed=None, rounds=60):
-    """float32 coefficients by power of function ~ sum c x^power, and the largest |weight * error|."""
+def fit(function, powers, low, high, weight, fixed=None, rounds=60, rounding=numpy.float32):
+    """Rounded coefficients by power of function ~ sum c x^power, and the largest |weight * error|."""
     xs = nodes(low, high)
     wanted = values(function, xs)
     weights = values(weight, xs)
@@ -65,7 +65,7 @@ def fit(function, powers, low, high, weight, fixed=None, rounds=60):
             return done, float(numpy.abs(rest * weights).max())
         matrix = numpy.stack([xs**p for p in left], axis=1)
         c, error = lawson(matrix, rest, weights, rounds)
-        done[left[0]] = float(numpy.float32(c[0]))
+        done[left[0]] = float(rounding(c[0]))
         left = left[1:]
 
 
@@ -74,9 +74,9 @@ class Table:
         self.name, self.what, self.rows, self.error, self.columns = name, what, rows, error, columns
 
 
-def polynomial(name, text, function, powers, low, high, weight, fixed=None):
+def polynomial(name, text, function, powers, low, high, weight, fixed=None, rounding=numpy.float32):
     """Highest power first, powers 0 to n of the variable of Horner's scheme."""
-    c, error = fit(function, powers, low, high, weight, fixed)
+    c, error = fit(function, powers, low, high, weight, fixed, rounding=rounding)
     what = f"{text}, powers {min(powers)} to {max(powers)} on [{low:.6g}, {high:.6g}]"
     return Table(name, what, [c[p] for p in sorted(c, reverse=True)], error)
 
@@ -103,10 +103,10 @@ def shifted_edges(shift, bits, last):
     return edges[:-1] + [last]
 
 
-def pieces(name, text, function, degree, shift, bits, last):
+def pieces(name, text, function, degree, shift, bits, last, odd=True):
     """A polynomial in x - c for each interval of shifted_edges: rows c, coefficient 0, ..., coefficient `degree`.
 
-    The first interval, where x is small, has function(x) - x instead, with c and coefficient 0 of 0. Columns are in the
+    The first interval of an odd function has function(x) - x instead, with c and coefficient 0 of 0. Columns are in the
     order of the low four bits of the word that shifted_edges counts, which is what VPERMPS looks at.
     """
     edges = shifted_edges(shift, bits, last)
@@ -114,7 +114,7 @@ def pieces(name, text, function, degree, shift, bits, last):
     columns, worst = [None] * 16, 0.0
     assert len(edges) <= 17, f"{name}: {len(edges) - 1} intervals"
     for k, (low, high) in enumerate(zip(edges, edges[1:])):
-        if k == 0:
+        if k == 0 and odd:
             middle = 0.0
             c, error = fit(lambda x: function(x) - x, range(degree + 1), 1e-9, high * (1 + 1e-6),
                            lambda x: 1 / function(x), {0: 0.0, 1: float(numpy.float32(mpmath.diff(function, 0) - 1))})
@@ -174,8 +174,34 @@ TABLES = {
         "Cos", "(1 - cos r) / r^2 by s = r^2, relative to cos r",
         lambda s: (1 - mpmath.cos(mpmath.sqrt(s))) / s, range(0, 4), 1e-9, QUARTER_PI**2,
         lambda s: s / mpmath.cos(mpmath.sqrt(s)), {0: 0.5}),
+    "tan": lambda: polynomial(
+        "Tan", "(tan r / r - 1) / r^2 by s = r^2, relative to tan r / r",
+        lambda s: (mpmath.tan(mpmath.sqrt(s)) / mpmath.sqrt(s) - 1) / s, range(0, 7), 1e-9, QUARTER_PI**2,
+        lambda s: s * mpmath.sqrt(s) / mpmath.tan(mpmath.sqrt(s))),
     "tanh": lambda: pieces("Tanh", "tanh x, relative", mpmath.tanh, 6, 0.625, 2, 9.02),
     "erf": lambda: pieces("Erf", "erf x, relative", mpmath.erf, 5, 1.5, 3, 3.99),
+    "erfc": lambda: pieces(
+        "Erfc", "erfc x e^(x^2), relative", lambda x: mpmath.erfc(x) * mpmath.exp(x * x), 6, 0.75, 2, 10.1, odd=False),
+    "sinh": lambda: polynomial(
+        "Sinh", "(sinh r / r - 1) / r^2 by s = r^2, relative to sinh r / r",
+        lambda s: (mpmath.sinh(mpmath.sqrt(s)) / mpmath.sqrt(s) - 1) / s, range(0, 3), 1e-9, 0.4815**2,
+        lambda s: s * mpmath.sqrt(s) / mpmath.sinh(mpmath.sqrt(s))),
+    "cosh": lambda: polynomial(
+        "Cosh", "(cosh r - 1) / r^2 by s = r^2, relative to cosh r",
+        lambda s: (mpmath.cosh(mpmath.sqrt(s)) - 1) / s, range(0, 3), 1e-9, 0.4815**2,
+        lambda s: s / mpmath.cosh(mpmath.sqrt(s)), {0: 0.5}),
+    "atan": lambda: polynomial(
+        "Atan", "(atan z / z - 1) / z^2 by s = z^2, relative to atan z / z",
+        lambda s: (mpmath.atan(mpmath.sqrt(s)) / mpmath.sqrt(s) - 1) / s, range(0, 9), 1e-9, 1,
+        lambda s: s * mpmath.sqrt(s) / mpmath.atan(mpmath.sqrt(s))),
+    "asin": lambda: polynomial(
+        "Asin", "(asin z / z - 1) / z^2 by s = z^2, relative to asin z / z",
+        lambda s: (mpmath.asin(mpmath.sqrt(s)) / mpmath.sqrt(s) - 1) / s, range(0, 5), 1e-9, 0.25,
+        lambda s: s * mpmath.sqrt(s) / mpmath.asin(mpmath.sqrt(s))),
+    "pow": lambda: polynomial(
+        "Pow", "log2(1 + f) / f, relative, in float64",
+        lambda f: mpmath.log1p(f) / mpmath.log(2) / f, range(0, 14), LOG_LOW, LOG_HIGH,
+        lambda f: f * mpmath.log(2) / mpmath.log1p(f), rounding=numpy.float64),
 }
 
 

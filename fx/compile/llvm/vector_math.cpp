@@ -25,10 +25,34 @@ namespace fx::loops {
       return math::tanh(x).v;
     case Op::kErf:
       return math::erf(x).v;
+    case Op::kSinh:
+      return math::sinh(x).v;
+    case Op::kCosh:
+      return math::cosh(x).v;
+    case Op::kAsinh:
+      return math::asinh(x).v;
+    case Op::kAcosh:
+      return math::acosh(x).v;
+    case Op::kAtanh:
+      return math::atanh(x).v;
+    case Op::kErfc:
+      return math::erfc(x).v;
+    case Op::kAsin:
+      return math::asin(x).v;
+    case Op::kAcos:
+      return math::acos(x).v;
+    case Op::kAtan:
+      return math::atan(x).v;
+    case Op::kAtan2:
+      return math::atan2(x, b_.floats(args[1])).v;
+    case Op::kPow:
+      return math::pow(x, b_.floats(args[1])).v;
     case Op::kSin:
       return math::sin(x, rare).v;
     case Op::kCos:
       return math::cos(x, rare).v;
+    case Op::kTan:
+      return math::tan(x, rare).v;
     default:
       return nullptr;
   }

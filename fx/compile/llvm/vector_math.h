@@ -32,10 +32,22 @@ Floats log(Floats x);
 Floats log2(Floats x);
 Floats log10(Floats x);
 Floats log1p(Floats x);
+Floats sinh(Floats x);
+Floats cosh(Floats x);
 Floats tanh(Floats x);
+Floats asinh(Floats x);
+Floats acosh(Floats x);
+Floats atanh(Floats x);
 Floats erf(Floats x);
+Floats erfc(Floats x);
+Floats asin(Floats x);
+Floats acos(Floats x);
+Floats atan(Floats x);
+Floats atan2(Floats y, Floats x);
+Floats pow(Floats x, Floats y);
 Floats sin(Floats x, const std::function<Floats()>& library);
 Floats cos(Floats x, const std::function<Floats()>& library);
+Floats tan(Floats x, const std::function<Floats()>& library);
 
 }  // namespace math
 }  // namespace fx::loops

@@ -17,7 +17,7 @@ constexpr std::int32_t kCurrentRounding = 4;
 }  // namespace
 
 ::llvm::Type* Builder::float_type() const {
-  return ::llvm::FixedVectorType::get(ir_.getFloatTy(), lanes_);
+  return ::llvm::FixedVectorType::get(double_ ? ir_.getDoubleTy() : ir_.getFloatTy(), lanes_);
 }
 
 ::llvm::Type* Builder::word_type() const {
@@ -25,10 +25,11 @@ constexpr std::int32_t kCurrentRounding = 4;
 }
 
 Floats Builder::number(double value) {
-  return {this, ::llvm::ConstantVector::getSplat(
-                    ::llvm::ElementCount::getFixed(lanes_),
-                    ::llvm::ConstantFP::get(ir_.getContext(),
-                                            ::llvm::APFloat(static_cast<float>(value))))};
+  const ::llvm::APFloat rounded =
+      double_ ? ::llvm::APFloat(value) : ::llvm::APFloat(static_cast<float>(value));
+  return {this,
+          ::llvm::ConstantVector::getSplat(::llvm::ElementCount::getFixed(lanes_),
+                                           ::llvm::ConstantFP::get(ir_.getContext(), rounded))};
 }
 
 Words Builder::word(std::uint32_t value) {
@@ -111,6 +112,8 @@ Floats fma(Floats a, Floats b, Floats c) {
 Floats abs(Floats a) { return {a.b, ir(a).CreateUnaryIntrinsic(::llvm::Intrinsic::fabs, a.v)}; }
 
 Floats sqrt(Floats a) { return {a.b, ir(a).CreateUnaryIntrinsic(::llvm::Intrinsic::sqrt, a.v)}; }
+
+Floats round(Floats a) { return {a.b, ir(a).CreateUnaryIntrinsic(::llvm::Intrinsic::rint, a.v)}; }
 
 Floats copysign(Floats a, Floats b) {
   return {a.b, ir(a).CreateBinaryIntrinsic(::llvm::Intrinsic::copysign, a.v, b.v)};

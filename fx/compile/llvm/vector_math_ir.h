@@ -26,6 +26,7 @@ struct Words {
   ::llvm::Value* v;
 };
 
+/// Vectors of float, or of double where the builder is one of doubles.
 struct Floats {
   Builder* b;
   ::llvm::Value* v;
@@ -37,6 +38,16 @@ class Builder {
   /// @param wide there is AVX-512.
   Builder(::llvm::IRBuilder<>& ir, unsigned lanes, bool wide)
       : ir_(ir), lanes_(lanes), wide_(wide && lanes == 16) {}
+
+  /// As many doubles, for steps that need their bits. All operators and functions below that do not
+  /// speak of words work on them.
+  Builder doubles() const {
+    Builder other(ir_, lanes_, false);
+    other.double_ = true;
+    return other;
+  }
+  Floats widen(Floats x) { return {this, ir_.CreateFPExt(x.v, float_type())}; }
+  Floats narrow(Floats x) { return {this, ir_.CreateFPTrunc(x.v, float_type())}; }
 
   ::llvm::IRBuilder<>& ir() const noexcept { return ir_; }
   /// Sixteen lanes on a processor with AVX-512; else AVX2 must do.
@@ -71,6 +82,7 @@ class Builder {
   ::llvm::IRBuilder<>& ir_;
   unsigned lanes_;
   bool wide_;
+  bool double_ = false;
 };
 
 Floats operator+(Floats a, Floats b);
@@ -92,6 +104,8 @@ inline Floats fma(Floats a, Floats b, double c) { return fma(a, b, a.b->number(c
 inline Floats fma(Floats a, double b, double c) { return fma(a, a.b->number(b), a.b->number(c)); }
 Floats abs(Floats a);
 Floats sqrt(Floats a);
+/// To nearest, ties to even.
+Floats round(Floats a);
 /// The magnitude of a with the sign of b.
 Floats copysign(Floats a, Floats b);
 /// Horner's scheme; the highest power first.

@@ -59,6 +59,12 @@ inline constexpr double kSin[] = {
 inline constexpr double kCos[] = {
     -0x1.993858p-16, 0x1.6c09b8p-10, -0x1.555546p-5, 0x1p-1};
 
+// scripts/minimax.py tan: (tan r / r - 1) / r^2 by s = r^2, relative to tan r / r, powers 0 to 6 on [1e-09, 0.693096];
+// largest error 2^-28.0.
+inline constexpr double kTan[] = {
+    0x1.4e6ad6p-8, -0x1.77734cp-10, 0x1.8bab4ap-7, 0x1.549d78p-6, 0x1.bba9aep-5, 0x1.1108e6p-3,
+    0x1.555572p-2};
+
 // scripts/minimax.py tanh: tanh x, relative, degree 6 on 16 intervals of [0, 9.02], by 2 bits of x + 0.625;
 // largest error 2^-27.2.
 inline constexpr Pieces<6> kTanh = {
@@ -134,6 +140,76 @@ inline constexpr Pieces<5> kErf = {
     0x1.730d92p-7f, 0x1.9796fep-7f, 0x1.11f9f4p-7f, 0x1.735abap-9f, 0x1.5ed7c4p-12f,
     0x1.5f985ap-16f, 0.0f, 0x1.c678bap-4f, 0x1.77604ep-4f, 0x1.dfa062p-5f, 0x1.89ea7ap-6f},
     }};
+
+// scripts/minimax.py erfc: erfc x e^(x^2), relative, degree 6 on 16 intervals of [0, 10.1], by 2 bits of x + 0.75;
+// largest error 2^-27.4.
+inline constexpr Pieces<6> kErfc = {
+    2, 0x1.8p-1f, 0x1.cp-1f, 0x1.433334p+3f, {
+    {
+    0x1.7d68p+0f, 0x1.ff48p+0f, 0x1.3ff4p+1f, 0x1.8198p+1f, 0x1.db7p+1f, 0x1.3004p+2f,
+    0x1.719p+2f, 0x1.b0b8p+2f, 0x1.09e4p+3f, 0x1.34ab9ap+3f, 0x1.0ecp-4f, 0x1.813p-3f,
+    0x1.885p-2f, 0x1.3d48p-1f, 0x1.c17p-1f, 0x1.218p+0f},
+    {
+    0x1.4b0254p-2f, 0x1.05d522p-2f, 0x1.afc986p-3f, 0x1.6d368p-3f, 0x1.2cda34p-3f, 0x1.dc5a36p-4f,
+    0x1.8a7354p-4f, 0x1.522b04p-4f, 0x1.1425dep-4f, 0x1.dc9d34p-5f, 0x1.dbf126p-1f,
+    0x1.a32d5ap-1f, 0x1.5c9f5p-1f, 0x1.1e44b2p-1f, 0x1.da8c6ep-2f, 0x1.93c55ep-2f},
+    {
+    -0x1.5247eap-3f, -0x1.b666bap-4f, -0x1.309ap-4f, -0x1.ba31b2p-5f, -0x1.2fe6c4p-5f,
+    -0x1.810b12p-6f, -0x1.0999a4p-6f, -0x1.87d118p-7f, -0x1.062842p-7f, -0x1.8725ep-8f,
+    -0x1.0167ap+0f, -0x1.a40d76p-1f, -0x1.369a78p-1f, -0x1.bddeacp-2f, -0x1.4255eap-2f,
+    -0x1.e47cep-3f},
+    {
+    0x1.3c0c5ep-4f, 0x1.57846p-5f, 0x1.98ba6cp-6f, 0x1.0186dap-6f, 0x1.2a7226p-7f, 0x1.3170ecp-8f,
+    0x1.60ef38p-9f, 0x1.c1720ap-10f, 0x1.ee5d34p-11f, 0x1.3f5c8ap-11f, 0x1.b9e992p-1f,
+    0x1.542c7ap-1f, 0x1.cb3fd8p-2f, 0x1.283c52p-2f, 0x1.7f334p-3f, 0x1.03a77cp-3f},
+    {
+    -0x1.123d08p-5f, -0x1.fc9b52p-7f, -0x1.064f0cp-7f, -0x1.219b6ep-8f, -0x1.1d7c7ap-9f,
+    -0x1.dbfc1ep-11f, -0x1.cef68p-12f, -0x1.fe8c1p-13f, -0x1.cef232p-14f, -0x1.0369fap-14f,
+    -0x1.43be1ep-1f, -0x1.daca02p-2f, -0x1.28d64p-2f, -0x1.5dbadp-3f, -0x1.9b0dbap-4f,
+    -0x1.fcf5d8p-5f},
+    {
+    0x1.bf15c2p-7f, 0x1.663faep-8f, 0x1.43885p-9f, 0x1.3b4c82p-10f, 0x1.0ab962p-11f,
+    0x1.6ca6fp-13f, 0x1.2bf59ep-14f, 0x1.1f4b78p-15f, 0x1.ae6f6p-17f, 0x1.a29b9ap-18f,
+    0x1.a49f16p-2f, 0x1.27859p-2f, 0x1.597c3cp-3f, 0x1.77c684p-4f, 0x1.9552f2p-5f, 0x1.cf292cp-6f},
+    {
+    -0x1.5d7552p-8f, -0x1.e787aap-10f, -0x1.83f6dp-11f, -0x1.4e4f54p-12f, -0x1.ef9cc4p-14f,
+    -0x1.16f3bep-15f, -0x1.859cc8p-17f, -0x1.42214p-18f, -0x1.9714cp-20f, -0x1.5d3b14p-21f,
+    -0x1.e7cb7cp-3f, -0x1.454a12p-3f, -0x1.7318a4p-4f, -0x1.7610ccp-5f, -0x1.7770f8p-6f,
+    -0x1.89b7f8p-7f},
+    {
+    0x1.f40344p-10f, 0x1.3a2d1cp-11f, 0x1.bd98f8p-13f, 0x1.679ef8p-14f, 0x1.a39622p-16f,
+    0x1.9d8d8cp-18f, 0x1.e5ce4cp-20f, 0x1.5eca92p-21f, 0x1.874d5cp-23f, 0x1.d939d8p-24f,
+    0x1.04077ap-3f, 0x1.673b9p-4f, 0x1.7915ap-5f, 0x1.53b5fap-6f, 0x1.6ab944p-7f, 0x1.3ac1bp-8f},
+    }};
+
+// scripts/minimax.py sinh: (sinh r / r - 1) / r^2 by s = r^2, relative to sinh r / r, powers 0 to 2 on [1e-09, 0.231842];
+// largest error 2^-33.4.
+inline constexpr double kSinh[] = {
+    0x1.a29458p-13, 0x1.110fd2p-7, 0x1.555556p-3};
+
+// scripts/minimax.py cosh: (cosh r - 1) / r^2 by s = r^2, relative to cosh r, powers 0 to 2 on [1e-09, 0.231842];
+// largest error 2^-29.5.
+inline constexpr double kCosh[] = {
+    0x1.6e6eap-10, 0x1.5553bcp-5, 0x1p-1};
+
+// scripts/minimax.py atan: (atan z / z - 1) / z^2 by s = z^2, relative to atan z / z, powers 0 to 8 on [1e-09, 1];
+// largest error 2^-28.5.
+inline constexpr double kAtan[] = {
+    -0x1.d4984ap-10, 0x1.64c1cep-7, -0x1.fdfc1cp-6, 0x1.da5ed4p-5, -0x1.58155ep-4, 0x1.c08f64p-4,
+    -0x1.2420b6p-3, 0x1.9991e6p-3, -0x1.55553ep-2};
+
+// scripts/minimax.py asin: (asin z / z - 1) / z^2 by s = z^2, relative to asin z / z, powers 0 to 4 on [1e-09, 0.25];
+// largest error 2^-27.6.
+inline constexpr double kAsin[] = {
+    0x1.595c6p-5, 0x1.8c3e5p-6, 0x1.747bb8p-5, 0x1.330204p-4, 0x1.5555c8p-3};
+
+// scripts/minimax.py pow: log2(1 + f) / f, relative, in float64, powers 0 to 13 on [-0.25, 0.5];
+// largest error 2^-38.5.
+inline constexpr double kPow[] = {
+    -0x1.087be3525f994p-5, 0x1.72d5d40ee4e17p-4, -0x1.0398acebea594p-3, 0x1.17bb88c710055p-3,
+    -0x1.287217705cc8ap-3, 0x1.4786bf84cc30ep-3, -0x1.712f260bdcfabp-3, 0x1.a61ce4479e9bcp-3,
+    -0x1.ec720c97a4456p-3, 0x1.2776bd11f21fbp-2, -0x1.715473b644babp-2, 0x1.ec709dcb7964dp-2,
+    -0x1.715476540512ap-1, 0x1.71547652b7c34p+0};
 
 }  // namespace fx::loops::tables
 // clang-format on

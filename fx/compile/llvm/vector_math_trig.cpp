@@ -62,4 +62,15 @@ Floats cos(Floats x, const std::function<Floats()>& library) {
   return x.b->unless_any(a > kLargest, as_floats(bits(y) ^ sign), library);
 }
 
+// tan(r + pi/2) = -1 / tan r.
+Floats tan(Floats x, const std::function<Floats()>& library) {
+  const Floats a = abs(x);
+  const Quarter q = reduce(a);
+  const Floats s = q.r * q.r;
+  const Floats t = q.r + fma(s * q.r, polynomial(s, tables::kTan), fma(s, q.low, q.low));
+  const Floats y = select(odd(q.word), -1.0 / t, t);
+  const Words sign = bits(x) & 0x80000000u;
+  return x.b->unless_any(a > kLargest, as_floats(bits(y) ^ sign), library);
+}
+
 }  // namespace fx::loops::math
