@@ -7,7 +7,12 @@
 
 namespace fx {
 
+#ifdef __clang__
+// To clang an empty string of libstdc++ 12 is no constant: made before all other globals instead.
+[[gnu::init_priority(101)]] const std::string detail::kEmptyText;
+#else
 constinit const std::string detail::kEmptyText;
+#endif
 
 namespace {
 
