@@ -285,6 +285,29 @@ Check check_call(const Overload& overload, const Stack& args, const CheckOptions
   return check;
 }
 
+Stack with_defaults(const Overload& overload, Stack args) {
+  for (std::size_t i = args.size(); i < overload.rules.size(); ++i)
+    args.push_back(overload.rules[i].default_value);
+  return args;
+}
+
+std::string base_name(std::string_view name) {
+  const std::string text(name.substr(name.find("::") + 2));
+  return text.substr(0, text.find('.'));
+}
+
+std::string inequality(const std::string& name, const Stack& first_args) {
+  const Overload& overload = overload_of(name);
+  const Stack args = with_defaults(overload, first_args);
+  CheckOptions options;
+  options.exact = is_exact(base_name(name));
+  options.elementwise = true;
+  options.resize = false;
+  const Check check = check_call(overload, args, options);
+  if (check.verdict == Verdict::kEqual) return {};
+  return call_text(overload, args) + ": " + check.text;
+}
+
 std::string call_text(const Overload& overload, const Stack& args) {
   std::ostringstream out;
   out.precision(9);

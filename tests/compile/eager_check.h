@@ -59,6 +59,15 @@ struct CheckOptions {
 /// @param args all arguments of the schema in order.
 Check check_call(const Overload& overload, const Stack& args, const CheckOptions& options);
 
+/// The first arguments, and the defaults of the others.
+Stack with_defaults(const Overload& overload, Stack args);
+
+/// "add" of "aten::add.Tensor".
+std::string base_name(std::string_view name);
+
+/// Empty, or how the lowering of an elementwise operator differs from eager.
+std::string inequality(const std::string& name, const Stack& first_args);
+
 /// The call as text, with the values of small tensors.
 std::string call_text(const Overload& overload, const Stack& args);
 

@@ -59,8 +59,7 @@ class LowerRandom : public testing::TestWithParam<std::string> {};
 
 TEST_P(LowerRandom, EqualsEager) {
   const Overload& overload = overload_of(GetParam());
-  const std::string& full = overload.handle.operator_name().name;
-  const std::string op = full.substr(full.find("::") + 2);
+  const std::string op = base_name(GetParam());
   const char* wanted = std::getenv("FXCPP_LOWER_CALLS");
   const int calls = wanted != nullptr ? std::atoi(wanted) : 150;
   std::map<std::string, std::string> unsupported;
