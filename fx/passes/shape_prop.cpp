@@ -5,21 +5,12 @@
 #include "fx/base/error.h"
 #include "fx/graph/tensor_meta.h"
 #include "fx/passes/isolation.h"
+#include "fx/passes/tools_common.h"
 
 namespace fx {
-namespace {
-
-std::string type_of(const Value& value) {
-  if (value.isTensor()) return "Tensor";
-  const std::string text = describe(value);
-  return text.substr(0, text.find(' '));
-}
-
-}  // namespace
-
 void ShapeProp::record_value(Node& node, const Value& value) {
   set_tensor_meta(node, NestedTensorMeta(value));
-  node.meta().set("type", std::any(type_of(value)));
+  node.meta().set("type", std::any(type_text(value)));
 }
 
 Value ShapeProp::propagate(Values inputs) {

@@ -163,6 +163,12 @@ std::string get_node_target(const GraphModule& module, const Node& node) {
   return called ? module_type_name(*called) : std::string();
 }
 
+std::string type_text(const Value& value) {
+  if (value.isTensor()) return "Tensor";
+  const std::string text = describe(value);
+  return text.substr(0, text.find(' '));
+}
+
 bool is_node_output_tensor(const Node& node) noexcept {
   const auto* type = node.meta().get<std::string>("type");
   return type && *type == "Tensor";

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "fx/graph/graph_module.h"
+#include "fx/ops/value.h"
 
 /// Small things that passes for backends have in common (torch.fx.passes.tools_common).
 namespace fx {
@@ -15,6 +16,9 @@ bool is_callable(const Node& node) noexcept;
 /// What a call is a call of, by one name for reports and tables: the function's name, the method's,
 /// or the class of the called module; empty when the module is missing (get_node_target).
 std::string get_node_target(const GraphModule& module, const Node& node);
+
+/// The kind of a value as the meta "type" has it: "Tensor", "int", "tuple".
+std::string type_text(const Value& value);
 
 /// Whether shape_prop saw the node give a tensor; false where it has not run
 /// (is_node_output_tensor, the meta "type").
