@@ -30,7 +30,9 @@ Tensors accumulate(const Call& call, Reduce reduce) {
   if (is_bool(type)) call.unsupported("a sum of bools as bool");
   // Products in half overflow on the way, where and when depends on their order.
   if (reduce == Reduce::kProd && type == c10::ScalarType::Half) call.unsupported("prod of half");
-  const Num wide = x.cast(type).cast(opmath(type));
+  // Narrower integers wrap at the end as they would on the way.
+  const c10::ScalarType wide_type = is_floating(type) ? opmath(type) : c10::ScalarType::Long;
+  const Num wide = x.cast(type).cast(wide_type);
   return result(wide.reduce(reduce, reduced_dims(call, x), call.flag("keepdim", false)), type);
 }
 

@@ -68,6 +68,9 @@ std::optional<Stack> run_eager(const Overload& overload, const Stack& args, std:
                         : arg);
   try {
     overload.handle.callBoxed(stack);
+  } catch (const c10::Error& e) {
+    error = e.what_without_backtrace();  // that takes long
+    return std::nullopt;
   } catch (const std::exception& e) {
     error = e.what();
     return std::nullopt;
