@@ -164,7 +164,7 @@ TABLES = {
         lambda f: f * mpmath.log(2) / mpmath.log1p(f)),
     "log10": lambda: polynomial(
         "Log10", "log10(1 + f) / f - 1/2, relative to log10(1 + f) / f",
-        lambda f: mpmath.log1p(f) / mpmath.log(10) / f - mpmath.mpf(1) / 2, range(0, 10), LOG_LOW, LOG_HIGH,
+        lambda f: mpmath.log1p(f) / mpmath.log(10) / f - mpmath.mpf(1) / 2, range(0, 10), -1 / 3, 1 / 3,
         lambda f: f * mpmath.log(10) / mpmath.log1p(f)),
     "sin": lambda: polynomial(
         "Sin", "(sin r / r - 1) / r^2 by s = r^2, relative to sin r / r",
@@ -198,6 +198,10 @@ TABLES = {
         "Asin", "(asin z / z - 1) / z^2 by s = z^2, relative to asin z / z",
         lambda s: (mpmath.asin(mpmath.sqrt(s)) / mpmath.sqrt(s) - 1) / s, range(0, 5), 1e-9, 0.25,
         lambda s: s * mpmath.sqrt(s) / mpmath.asin(mpmath.sqrt(s))),
+    "atanh": lambda: polynomial(
+        "Atanh", "(atanh z / z - 1) / z^2 by s = z^2, relative to atanh z / z",
+        lambda s: (mpmath.atanh(mpmath.sqrt(s)) / mpmath.sqrt(s) - 1) / s, range(0, 4), 1e-9, 0.0625,
+        lambda s: s * mpmath.sqrt(s) / mpmath.atanh(mpmath.sqrt(s))),
     "pow": lambda: polynomial(
         "Pow", "log2(1 + f) / f, relative, in float64",
         lambda f: mpmath.log1p(f) / mpmath.log(2) / f, range(0, 14), LOG_LOW, LOG_HIGH,

@@ -38,14 +38,14 @@ struct Function {
 const Function kFunctions[] = {
     FX_FUNCTION(Op::kExp, exp, 0.83),     FX_FUNCTION(Op::kExp2, exp2, 0.78),
     FX_FUNCTION(Op::kExpm1, expm1, 1.17), FX_FUNCTION(Op::kLog, log, 0.84),
-    FX_FUNCTION(Op::kLog2, log2, 1.06),   FX_FUNCTION(Op::kLog10, log10, 1.63),
+    FX_FUNCTION(Op::kLog2, log2, 1.06),   FX_FUNCTION(Op::kLog10, log10, 1.08),
     FX_FUNCTION(Op::kLog1p, log1p, 0.86), FX_FUNCTION(Op::kSin, sin, 1.09),
-    FX_FUNCTION(Op::kCos, cos, 1.11),     FX_FUNCTION(Op::kTan, tan, 1.74),
+    FX_FUNCTION(Op::kCos, cos, 1.11),     FX_FUNCTION(Op::kTan, tan, 1.39),
     FX_FUNCTION(Op::kAsin, asin, 1.58),   FX_FUNCTION(Op::kAcos, acos, 1.06),
     FX_FUNCTION(Op::kAtan, atan, 1.03),   FX_FUNCTION(Op::kSinh, sinh, 1.07),
-    FX_FUNCTION(Op::kCosh, cosh, 1.62),   FX_FUNCTION(Op::kTanh, tanh, 0.67),
-    FX_FUNCTION(Op::kAsinh, asinh, 1.63), FX_FUNCTION(Op::kAcosh, acosh, 1.70),
-    FX_FUNCTION(Op::kAtanh, atanh, 1.84), FX_FUNCTION(Op::kErf, erf, 0.76),
+    FX_FUNCTION(Op::kCosh, cosh, 1.05),   FX_FUNCTION(Op::kTanh, tanh, 0.67),
+    FX_FUNCTION(Op::kAsinh, asinh, 1.25), FX_FUNCTION(Op::kAcosh, acosh, 1.29),
+    FX_FUNCTION(Op::kAtanh, atanh, 1.62), FX_FUNCTION(Op::kErf, erf, 0.76),
     FX_FUNCTION(Op::kErfc, erfc, 1.42),
 };
 

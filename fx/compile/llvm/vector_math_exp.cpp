@@ -20,6 +20,8 @@ Floats power_of_two(Words word, std::uint32_t shift) {
 struct Hyperbolic {
   Floats cosh_less_one;
   Floats sinh;
+  Floats up;    // 2^(n-2)
+  Floats down;  // 2^(-n-2)
   Floats plus;
   Floats minus;
 };
@@ -29,11 +31,15 @@ Hyperbolic hyperbolic(Floats a) {
   const ExpReduced p = reduce_exp(at_most(a, 89.5), kBias);
   const Floats s = p.r * p.r;
   const Floats up = power_of_two(p.word, 0u - 2u);
-  // 2^(-n-2). Where n is large it makes no difference, and its bits are those of another number.
+  // Where n is large it makes no difference, and its bits are those of another number.
   const Floats down =
       select(a < 64.0, as_floats(a.b->word(125u << 23) - (p.word << 23)), a.b->number(0));
-  return {s * polynomial(s, tables::kCosh), fma(s * p.r, polynomial(s, tables::kSinh), p.r),
-          up + down, up - down};
+  return {s * polynomial(s, tables::kCosh),
+          fma(s * p.r, polynomial(s, tables::kSinh), p.r),
+          up,
+          down,
+          up + down,
+          up - down};
 }
 
 }  // namespace
@@ -92,7 +98,7 @@ Floats sinh(Floats x) {
 
 Floats cosh(Floats x) {
   const Hyperbolic h = hyperbolic(abs(x));
-  const Floats half = h.plus + fma(h.sinh, h.minus, h.cosh_less_one * h.plus);
+  const Floats half = h.up + (h.down + fma(h.sinh, h.minus, h.cosh_less_one * h.plus));
   return half + half;
 }
 

@@ -43,11 +43,11 @@ inline constexpr double kLog2[] = {
     -0x1.083e68p-4, 0x1.38502p-3, -0x1.89844p-3, 0x1.ad0566p-3, -0x1.eb757cp-3, 0x1.273e98p-2,
     -0x1.7155e6p-2, 0x1.ec71c8p-2, -0x1.715476p-1, 0x1.c551d8p-2};
 
-// scripts/minimax.py log10: log10(1 + f) / f - 1/2, relative to log10(1 + f) / f, powers 0 to 9 on [-0.25, 0.5];
-// largest error 2^-26.4.
+// scripts/minimax.py log10: log10(1 + f) / f - 1/2, relative to log10(1 + f) / f, powers 0 to 9 on [-0.333333, 0.333333];
+// largest error 2^-27.3.
 inline constexpr double kLog10[] = {
-    -0x1.4d9ce4p-6, 0x1.85c0dap-5, -0x1.e08018p-5, 0x1.023e94p-4, -0x1.278df6p-4, 0x1.637ae6p-4,
-    -0x1.bcbb92p-4, 0x1.287b38p-3, -0x1.bcb7bp-3, -0x1.0d213cp-4};
+    -0x1.cc4334p-5, 0x1.f9db18p-5, -0x1.b0f6ecp-5, 0x1.f04c12p-5, -0x1.28c0f6p-4, 0x1.64095ep-4,
+    -0x1.bcb66cp-4, 0x1.2879eep-3, -0x1.bcb7b2p-3, -0x1.0d213ap-4};
 
 // scripts/minimax.py sin: (sin r / r - 1) / r^2 by s = r^2, relative to sin r / r, powers 0 to 2 on [1e-09, 0.693096];
 // largest error 2^-27.3.
@@ -202,6 +202,11 @@ inline constexpr double kAtan[] = {
 // largest error 2^-27.6.
 inline constexpr double kAsin[] = {
     0x1.595c6p-5, 0x1.8c3e5p-6, 0x1.747bb8p-5, 0x1.330204p-4, 0x1.5555c8p-3};
+
+// scripts/minimax.py atanh: (atanh z / z - 1) / z^2 by s = z^2, relative to atanh z / z, powers 0 to 3 on [1e-09, 0.0625];
+// largest error 2^-32.0.
+inline constexpr double kAtanh[] = {
+    0x1.027b26p-3, 0x1.22e798p-3, 0x1.99a284p-3, 0x1.55554ep-2};
 
 // scripts/minimax.py pow: log2(1 + f) / f, relative, in float64, powers 0 to 13 on [-0.25, 0.5];
 // largest error 2^-38.5.

@@ -62,15 +62,20 @@ Floats cos(Floats x, const std::function<Floats()>& library) {
   return x.b->unless_any(a > kLargest, as_floats(bits(y) ^ sign), library);
 }
 
-// tan(r + pi/2) = -1 / tan r.
+// tan(r + pi/2) = -1 / tan r; what rounding of tan r loses is made up for by a step along the
+// derivative of the quotient.
 Floats tan(Floats x, const std::function<Floats()>& library) {
   const Floats a = abs(x);
   const Quarter q = reduce(a);
   const Floats s = q.r * q.r;
-  const Floats t = q.r + fma(s * q.r, polynomial(s, tables::kTan), fma(s, q.low, q.low));
-  const Floats y = select(odd(q.word), -1.0 / t, t);
+  const Floats rest = fma(s * q.r, polynomial(s, tables::kTan), fma(s, q.low, q.low));
+  const Floats t = q.r + rest;
+  const Floats lost = rest - (t - q.r);
+  const Floats inverse = -1.0 / t;
+  const Floats turned = fma(inverse * inverse, lost, inverse);
   const Words sign = bits(x) & 0x80000000u;
-  return x.b->unless_any(a > kLargest, as_floats(bits(y) ^ sign), library);
+  const Floats y = as_floats(bits(select(odd(q.word), turned, t)) ^ sign);
+  return x.b->unless_any(a > kLargest, y, library);
 }
 
 }  // namespace fx::loops::math
