@@ -344,7 +344,7 @@ TEST(TestFX, F_122_F_123_F_127_immutable_lists_and_dicts) {
   }
 }
 
-TEST(TestFX, F_194_G_131_deepcopy_graphmodule_F_195_deepcopy_no_recursion) {
+TEST(TestFX, F_194_G_131_M_016_deepcopy_graphmodule_F_195_deepcopy_no_recursion) {
   auto module = std::make_shared<GraphModule>(std::make_shared<Graph>());
   module->meta().set("foo", "bar");
   module->meta().set("this", module.get());

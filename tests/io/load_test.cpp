@@ -74,7 +74,7 @@ TEST(Digits, SchemaIsReadWhole) {
   EXPECT_EQ(program.graph_module.module_call_graph.size(), 10u);
 }
 
-TEST(Digits, Metadata) {
+TEST(Digits, G_124_Metadata) {
   auto module = digits();
   const Node* conv = module->graph().find_node("conv2d");
   const ValueMetaPtr* meta = conv->meta().get<ValueMetaPtr>("val");
@@ -82,6 +82,9 @@ TEST(Digits, Metadata) {
   EXPECT_EQ((*meta)->str(), "f32[s77, 16, 8, 8]");
   EXPECT_EQ((*meta)->sizes[0].value, 2);  // at export
   EXPECT_NE(conv->stack_trace().find("train_digits.py"), std::string::npos);
+  const auto* function = conv->meta().get<std::string>("torch_fn");
+  ASSERT_NE(function, nullptr);
+  EXPECT_NE(function->find("conv2d"), std::string::npos) << *function;
   using ModuleStack = std::vector<std::pair<std::string, std::string>>;
   const ModuleStack* stack = conv->meta().get<ModuleStack>("nn_module_stack");
   ASSERT_NE(stack, nullptr);
