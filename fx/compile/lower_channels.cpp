@@ -113,7 +113,12 @@ Tensors lower_native_group_norm(const Call& call) {
 }
 
 Tensors lower_instance_norm(const Call& call) {
-  if (!call.flag("use_input_stats")) return batch_norm(call, false);
+  if (!call.flag("use_input_stats")) {
+    const c10::ScalarType type = input(call, 2).type();
+    if (parameter_type(call, type, {"weight", "bias", "running_mean", "running_var"}) != type)
+      call.unsupported("parameters of another dtype");
+    return batch_norm(call, false);
+  }
   if (call.has("running_mean") || call.has("running_var"))
     call.unsupported("instance_norm that updates statistics");
   const Num self = input(call, 2);

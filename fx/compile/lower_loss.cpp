@@ -82,13 +82,16 @@ Tensors lower_bce(const Call& call) {
   const Pair p = read_pair(call);
   const Dims dims = p.a.tensor().dims;
   if (!same_sizes(call, p.b.tensor().dims, dims)) call.unsupported("a target of other sizes");
+  const auto round = [&](const Num& x) { return x.rounded(p.type); };
   const Num floor = p.a.number(-100.0);
-  const Num loss = (p.b - 1.0) * maximum(log1p(-p.a), floor) - p.b * maximum(log(p.a), floor);
+  const Num log_other = maximum(round(log1p(-p.a)), floor);
+  const Num log_this = maximum(round(log(p.a)), floor);
+  const Num loss = round(round(p.b - 1.0) * log_other) - round(p.b * log_this);
   // Eager reports an error for inputs that are no probabilities: so does a divisor that is zero.
   const auto is_probability = [](const Num& x) { return (x >= 0.0) & (x <= 1.0); };
   const Num valid = (is_probability(p.a) & is_probability(p.b)).cast(c10::ScalarType::Int);
   const Num checked = valid.apply(Op::kDivisor) == 1;
-  Num each = select(checked, loss, 0.0).rounded(p.type);
+  Num each = round(select(checked, loss, 0.0));
   if (call.has("weight")) {
     const Num weight = call.tensor("weight");
     if (weight.type() != p.type) call.unsupported("a weight of another dtype");
