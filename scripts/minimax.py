@@ -138,14 +138,6 @@ LN2_HALF = 0.34658 * 1.0005
 LOG_LOW, LOG_HIGH = -0.25, 0.5
 
 
-def one(x):
-    return mpmath.mpf(1)
-
-
-def ratio(function, x, limit):
-    return function(x) if x else mpmath.mpf(limit)
-
-
 TABLES = {
     "exp": lambda: polynomial(
         "Exp", "e^r, relative", mpmath.exp, range(0, 7), -LN2_HALF, LN2_HALF, lambda r: mpmath.exp(-r), {0: 1, 1: 1}),

@@ -282,20 +282,32 @@ TEST_F(VectorMath, ErrorsAreAsSmallAsMeasured) {
   }
 }
 
-// Vectors that are not full, and those that are gathered, give the same bits.
-TEST_F(VectorMath, TailsAndStridesChangeNothing) {
-  const at::Tensor special = torch::tensor(
+at::Tensor forty_numbers() {
+  return torch::tensor(
       {-kInfinity, -100.0F, -88.0F, -3.5F, -1.0F, -0.7F, -1e-3F, -1e-40F, -0.0F,  0.0F,
        1e-45F,     1e-38F,  1e-9F,  0.1F,  0.3F,  0.5F,  0.9F,   1.0F,    1.25F,  2.0F,
        3.0F,       5.0F,    9.5F,   20.0F, 80.0F, 88.0F, 89.5F,  500.0F,  4e6F,   1e30F,
        kInfinity,  -2e6F,   0.62F,  1.57F, -9.0F, -4.0F, 1.1F,   0.01F,   -0.25F, std::nanf("")});
-  ASSERT_EQ(special.size(0), 40);
-  const auto words = [](const at::Tensor& t) { return t.contiguous().view(at::kInt); };
-  const at::Tensor other = special.flip(0);
+}
+
+/// The bits, those of all NaN the same.
+at::Tensor words(const at::Tensor& t) {
+  return at::where(t.isnan(), at::full({}, std::nan(""), at::kFloat), t).view(at::kInt);
+}
+
+std::vector<std::pair<Op, std::size_t>> functions_and_arities() {
   std::vector<std::pair<Op, std::size_t>> functions;
   for (const Function& function : kFunctions) functions.emplace_back(function.op, 1);
   for (const Function2& function : kFunctions2) functions.emplace_back(function.op, 2);
-  for (const auto& [op, arity] : functions) {
+  return functions;
+}
+
+// Vectors that are not full, and those that are gathered, give the same bits.
+TEST_F(VectorMath, TailsAndStridesChangeNothing) {
+  const at::Tensor special = forty_numbers();
+  ASSERT_EQ(special.size(0), 40);
+  const at::Tensor other = special.flip(0);
+  for (const auto& [op, arity] : functions_and_arities()) {
     const FunctionKernel any(op, 2, arity);
     const FunctionKernel one(op, 1, arity);
     const std::vector<at::Tensor> both{special, other};
@@ -322,6 +334,29 @@ TEST_F(VectorMath, TailsAndStridesChangeNothing) {
       EXPECT_TRUE(at::equal(words(strided), wanted))
           << to_string(op) << " of " << n << " with a stride";
     }
+  }
+}
+
+// A kernel that also computes in float64 has half as many lanes, which are eight floats and
+// AVX2's instructions with AVX-512, four with AVX2.
+TEST_F(VectorMath, BesideDoublesTheSameBits) {
+  const at::Tensor special = forty_numbers();
+  const std::vector<std::int64_t> sizes{40};
+  for (const auto& [op, arity] : functions_and_arities()) {
+    TensorProgram program;
+    std::vector<Tensor> args;
+    std::vector<at::Tensor> in{special, special.flip(0)};
+    in.resize(arity);
+    for (std::size_t i = 0; i < arity; ++i) args.push_back(program.input(at::kFloat, sizes));
+    const Tensor result = program.apply(op, args);
+    const Tensor wide = program.cast(args[0], at::kDouble);
+    const std::vector<Tensor> outputs{result, program.apply(Op::kMul, {wide, wide})};
+    const Kernel kernel("mixed", program, outputs, {{0}, {0}});
+    std::vector<at::Tensor> out;
+    ASSERT_TRUE(kernel.run(in, out)) << to_string(op);
+    const at::Tensor double_input = special.to(at::kDouble);
+    EXPECT_TRUE(at::allclose(out[1], double_input * double_input, 0, 0, /*equal_nan=*/true));
+    EXPECT_TRUE(at::equal(words(out[0]), words(FunctionKernel(op, 2, arity)(in)))) << to_string(op);
   }
 }
 

@@ -90,11 +90,17 @@ Floats Builder::lookup(const float (&table)[16], Words index) {
   if (wide_)
     return {this, ir_.CreateIntrinsic(::llvm::Intrinsic::x86_avx512_permvar_sf_512, {},
                                       {::llvm::ConstantVector::get(cells), index.v})};
+  // VPERMPS of AVX2 has eight lanes; of four lanes (beside doubles) it takes two copies.
+  ::llvm::SmallVector<int, 8> copies;
+  for (int lane = 0; lane < 8; ++lane) copies.push_back(lane % static_cast<int>(lanes_));
+  Value* eight = lanes_ == 8 ? index.v : ir_.CreateShuffleVector(index.v, copies);
   const auto half = [&](std::size_t begin) {
-    return Floats{
-        this, ir_.CreateIntrinsic(
-                  ::llvm::Intrinsic::x86_avx2_permps, {},
-                  {::llvm::ConstantVector::get(::llvm::ArrayRef(cells).slice(begin, 8)), index.v})};
+    Value* found = ir_.CreateIntrinsic(
+        ::llvm::Intrinsic::x86_avx2_permps, {},
+        {::llvm::ConstantVector::get(::llvm::ArrayRef(cells).slice(begin, 8)), eight});
+    if (lanes_ != 8)
+      found = ir_.CreateShuffleVector(found, ::llvm::ArrayRef(copies).take_front(lanes_));
+    return Floats{this, found};
   };
   return select(negative(index << 28), half(8), half(0));
 }
