@@ -6,6 +6,7 @@
 #include "fx/base/error.h"
 #include "fx/base/text.h"
 #include "fx/capture/proxy_tensor.h"
+#include "fx/capture/symbolic_trace.h"
 #include "fx/capture/tracer.h"
 #include "fx/graph/argument_value.h"
 #include "fx/graph/bound_inputs.h"
@@ -213,7 +214,13 @@ TraceArg GraphModuleTracing::trace_nodes(const GraphModule& module,
   return {};
 }
 
-std::shared_ptr<Graph> trace_graph_module(Tracer& tracer, const GraphModule& root) {
+std::shared_ptr<Graph> trace_graph_module(Tracer& tracer, const GraphModule& root,
+                                          const TraceOptions& options) {
+  if (!options.input_names.empty() || !options.concrete_args.empty() || !options.structures.empty())
+    throw TraceError(
+        ErrorCode::kConcreteArgs,
+        "a GraphModule keeps the inputs of its graph: edit the graph instead of giving "
+        "input_names, concrete_args or structures");
   const std::vector<Node*> old = root.graph().placeholders();
   std::vector<std::string> names;
   for (const Node* node : old) names.push_back(node->target().str());
@@ -228,6 +235,7 @@ std::shared_ptr<Graph> trace_graph_module(Tracer& tracer, const GraphModule& roo
     made[i]->set_args({old[i]->args().begin(), old[i]->args().end()});
     if (made[i]->type().empty()) made[i]->set_type(old[i]->type());
   }
+  finish_inputs(*graph, options, names);
   return graph;
 }
 

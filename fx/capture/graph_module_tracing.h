@@ -35,8 +35,5 @@ class GraphModuleTracing final : public CallRecorder {
   Tracer& tracer_;
 };
 
-/// Traces a GraphModule as a root: its placeholders keep names, defaults and types.
-std::shared_ptr<Graph> trace_graph_module(Tracer& tracer, const GraphModule& root);
-
 }  // namespace detail
 }  // namespace fx

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "fx/base/error.h"
-#include "fx/capture/graph_module_tracing.h"
 #include "fx/capture/proxy_tensor.h"
 #include "fx/capture/sequential.h"
 #include "fx/capture/signature.h"
@@ -34,6 +33,11 @@ const Argument& concrete_value(const TraceOptions& options, const std::string& n
 
 /// @throws TraceError kConcreteArgs for a concrete argument that names no input.
 void check_concrete_args(const TraceOptions& options, const std::vector<std::string>& names);
+
+/// Traces a GraphModule as a root: its placeholders keep names, defaults and types.
+/// @throws TraceError kConcreteArgs for options that would change its inputs.
+std::shared_ptr<Graph> trace_graph_module(Tracer& tracer, const GraphModule& root,
+                                          const TraceOptions& options);
 
 /// The GraphModule of a finished trace.
 std::shared_ptr<GraphModule> make_graph_module(const Tracer& tracer, const torch::nn::Module& root,
@@ -296,7 +300,7 @@ std::shared_ptr<Graph> trace(Tracer& tracer, Root&& root, const TraceOptions& op
       return detail::trace_sequential(tracer, module, inputs[0]);
     });
   } else if constexpr (std::derived_from<R, GraphModule>) {
-    return detail::trace_graph_module(tracer, root);
+    return detail::trace_graph_module(tracer, root, options);
   } else if constexpr (detail::ModuleClass<R>) {
     R& module = const_cast<R&>(root);
     auto forward = [&module](auto&&... args) -> decltype(module.forward(

@@ -242,6 +242,8 @@ TEST(Retrace, nodes_defaults_and_types_come_back) {
   auto again = symbolic_trace(module);
   EXPECT_EQ(again->graph().str(), graph->str());
   EXPECT_EQ(again->class_name(), "Net");
+  EXPECT_FX_ERROR(symbolic_trace(module, {.concrete_args = {{"scale", 2}}}), TraceError,
+                  kConcreteArgs, "a GraphModule keeps the inputs of its graph");
   EXPECT_TRUE(torch::equal((*again)(row({1, 2})).toGenericDict().at("y").toTensor(), row({2, 4})));
 }
 
