@@ -33,7 +33,7 @@ Num alpha(const Call& call, c10::ScalarType type) {
   const Operand value = call.operand("alpha");
   if (value.type == c10::ScalarType::Bool && !is_bool(type)) call.unsupported("alpha is a bool");
   if (!is_floating(type) && is_floating(value.type)) call.unsupported("alpha is a float");
-  return call.checked_number("alpha", opmath(type));
+  return call.checked_number("alpha", type);
 }
 
 bool is_one(const Call& call, const char* argument) {
@@ -84,6 +84,14 @@ Tensors divide_towards_zero(const Call& call) {
   if (is_bool(pair.type)) call.unsupported("division of bools");
   if (is_floating(pair.type)) return result(trunc(pair.a / pair.b), pair.type);
   return result(pair.a.apply(Op::kTruncDiv, pair.b.apply(Op::kDivisor)), pair.type);
+}
+
+/// a * f(b), rounded in between too; 0 where a is 0.
+template <typename F>
+Tensors x_times_log(const Call& call, F f) {
+  const Pair pair = read_pair(call, "self", "other", Integers::kToFloat);
+  const Num product = pair.a * f(pair.b).rounded(pair.type);
+  return result(select(is_nan(pair.b), pair.b, select(pair.a == 0.0, 0.0, product)), pair.type);
 }
 
 Tensors bits(const Call& call, Op op) {
@@ -192,15 +200,11 @@ Tensors lower_fmin(const Call& call) {
 }
 
 Tensors lower_xlogy(const Call& call) {
-  return binary(call, Integers::kToFloat, [](const Num& a, const Num& b) {
-    return select(is_nan(b), b, select(a == 0.0, 0.0, a * log(b)));
-  });
+  return x_times_log(call, [](const Num& b) { return log(b); });
 }
 
 Tensors lower_xlog1py(const Call& call) {
-  return binary(call, Integers::kToFloat, [](const Num& a, const Num& b) {
-    return select(is_nan(b), b, select(a == 0.0, 0.0, a * log1p(b)));
-  });
+  return x_times_log(call, [](const Num& b) { return log1p(b); });
 }
 
 Tensors lower_logaddexp(const Call& call) {

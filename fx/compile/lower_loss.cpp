@@ -50,7 +50,7 @@ Tensors reduced(const Call& call, const Num& loss, c10::ScalarType type) {
 
 Tensors lower_mse_loss(const Call& call) {
   const Pair p = read_pair(call);
-  const Num difference = p.a - p.b;
+  const Num difference = (p.a - p.b).rounded(p.type);
   return reduced(call, difference * difference, p.type);
 }
 
@@ -64,18 +64,28 @@ Tensors lower_smooth_l1_loss(const Call& call) {
   if (!(beta >= 0)) call.unsupported("beta is negative");
   if (beta == 0) return lower_l1_loss(call);
   const Pair p = read_pair(call);
-  const Num z = abs(p.a - p.b);
-  const Num near = 0.5 * z * z / beta;
-  return reduced(call, select(z >= z.number(beta), z - 0.5 * z.number(beta), near), p.type);
+  // Of half, eager rounds each step.
+  const auto round = [&](const Num& x) {
+    return p.type == c10::ScalarType::Half ? x.rounded(p.type) : x;
+  };
+  const Num z = abs(round(p.a - p.b));
+  const Num bound = round(z.number(beta));
+  const Num near = round(round(0.5 * z) * z) / bound;
+  return reduced(call, select(z >= bound, z - round(0.5 * bound), near), p.type);
 }
 
 Tensors lower_huber_loss(const Call& call) {
   const double delta = call.real("delta");
   if (!(delta > 0)) call.unsupported("delta is not positive");
   const Pair p = read_pair(call);
-  const Num z = abs(p.a - p.b);
-  const Num far = delta * (z - 0.5 * z.number(delta));
-  return reduced(call, select(z >= z.number(delta), far, 0.5 * z * z), p.type);
+  // Of bfloat16, eager rounds each step.
+  const auto round = [&](const Num& x) {
+    return p.type == c10::ScalarType::BFloat16 ? x.rounded(p.type) : x;
+  };
+  const Num z = abs(round(p.a - p.b));
+  const Num bound = round(z.number(delta));
+  const Num far = bound * round(z - round(0.5 * bound));
+  return reduced(call, select(z >= bound, far, round(0.5 * z) * z), p.type);
 }
 
 Tensors lower_bce(const Call& call) {

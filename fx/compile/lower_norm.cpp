@@ -8,11 +8,13 @@ namespace fx::loops {
 namespace {
 
 /// Softmax or its logarithm, in the type of `x`.
-Num softmax(const Num& x, const std::vector<std::int64_t>& dims, bool logarithm) {
+/// @param sum_type the logarithm of the sum is rounded to it.
+Num softmax(const Num& x, const std::vector<std::int64_t>& dims, bool logarithm,
+            c10::ScalarType sum_type) {
   const Num shifted = x - x.reduce(Reduce::kMax, dims, true);
   const Num power = exp(shifted);
   const Num sum = power.reduce(Reduce::kSum, dims, true);
-  return logarithm ? shifted - log(sum) : power * (1.0 / sum);
+  return logarithm ? shifted - log(sum).rounded(sum_type) : power * (1.0 / sum);
 }
 
 Tensors softmax(const Call& call, bool logarithm) {
@@ -21,7 +23,10 @@ Tensors softmax(const Call& call, bool logarithm) {
   const c10::ScalarType type = call.dtype().value_or(x.type());
   if (!is_floating(type)) call.unsupported("softmax of integers");
   const std::vector<std::int64_t> dims = wrap_dims({call.integer("dim")}, x.dim());
-  return result(softmax(x.cast(type).cast(opmath(type)), dims, logarithm), type);
+  // Eager keeps it with the elements where those are neighbours.
+  const bool last = !dims.empty() && dims[0] == x.dim() - 1;
+  const c10::ScalarType sum_type = last ? type : opmath(type);
+  return result(softmax(x.cast(type).cast(opmath(type)), dims, logarithm, sum_type), type);
 }
 
 /// The last dimensions, whose sizes must be `normalized_shape`.

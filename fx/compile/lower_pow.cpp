@@ -24,7 +24,10 @@ Num float_power(const Num& x, double exponent, c10::ScalarType type) {
   if (exponent == 0.5 && rooted) return sqrt(x);
   if (exponent == -0.5 && rooted) return 1.0 / sqrt(x);
   if (exponent == 2) return x * x;
-  if (exponent == 3) return x * x * x;
+  if (exponent == 3) {
+    const bool rounds = type == c10::ScalarType::BFloat16;
+    return (rounds ? (x * x).rounded(type) : x * x) * x;
+  }
   if (exponent == 4) return integer_power(x, 4);
   if (exponent == -1) return 1.0 / x;
   if (exponent == -2) return 1.0 / (x * x);

@@ -101,11 +101,14 @@ Tensors lower_sigmoid(const Call& call) {
 
 Tensors lower_logit(const Call& call) {
   const c10::ScalarType type = float_type(call.tensor("self").type());
+  // Eager rounds each step.
+  const auto inverse = [&](const Num& z) {
+    return log((z / (1.0 - z).rounded(type)).rounded(type));
+  };
   return float_function(call, [&](const Num& x) {
-    if (!call.has("eps")) return log(x / (1.0 - x));
+    if (!call.has("eps")) return inverse(x);
     const Num low = call.checked_number("eps", type);
-    const Num z = at_most(at_least(x, low), (1.0 - low).rounded(type));
-    return log(z / (1.0 - z));
+    return inverse(at_most(at_least(x, low), (1.0 - low).rounded(type)));
   });
 }
 

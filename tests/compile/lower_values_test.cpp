@@ -58,6 +58,21 @@ at::Tensor error_of(const at::Tensor& value, const at::Tensor& truth) {
   return error.masked_fill(at::logical_not(truth.isfinite()), 0).nan_to_num(0, 0, 0);
 }
 
+/// What the reference gives for a call.
+at::Tensor lowered(const Overload& overload, const Stack& args) {
+  at::Tensor out;
+  CheckOptions options;
+  options.resize = false;
+  options.engine = [&](const TensorProgram& program, std::span<const Tensor> outputs,
+                       std::span<const at::Tensor> inputs, std::span<const c10::Scalar> scalars) {
+    ReferenceResult result = evaluate(program, outputs, inputs, scalars);
+    out = result.outputs[0];
+    return result;
+  };
+  check_call(overload, args, options);
+  return out;
+}
+
 TEST(LowerValues, CompositeFunctionsAreAsAccurateAsEager) {
   const std::vector<std::pair<std::string, Stack>> calls = {
       {"celu", {0.7}},    {"elu", {}},         {"gelu", {}},   {"hardsigmoid", {}},
@@ -76,16 +91,7 @@ TEST(LowerValues, CompositeFunctionsAreAsAccurateAsEager) {
     overload.handle.callBoxed(eager);
     Stack exact = with(x.to(at::kDouble));
     overload.handle.callBoxed(exact);
-    at::Tensor ours;
-    CheckOptions options;
-    options.resize = false;
-    options.engine = [&](const TensorProgram& program, std::span<const Tensor> outputs,
-                         std::span<const at::Tensor> inputs, std::span<const c10::Scalar> scalars) {
-      ReferenceResult result = evaluate(program, outputs, inputs, scalars);
-      ours = result.outputs[0];
-      return result;
-    };
-    check_call(overload, with(x), options);
+    const at::Tensor ours = lowered(overload, with(x));
     const at::Tensor truth = exact[0].toTensor();
     const at::Tensor error = error_of(ours, truth);
     // Eager's worst among the neighbours: at a single number it may be lucky.
@@ -96,6 +102,80 @@ TEST(LowerValues, CompositeFunctionsAreAsAccurateAsEager) {
     EXPECT_LE((error - allowed)[worst].item<double>(), 0)
         << name << "(" << x[worst].item<double>() << "): " << error[worst].item<double>()
         << " ulp, eager at most " << around[worst].item<double>();
+  }
+}
+
+TEST(LowerValues, HalvesAreRoundedWhereEagerRounds) {
+  at::manual_seed(1);
+  for (at::ScalarType type : {at::kBFloat16, at::kHalf}) {
+    const auto random = [&]() { return at::randn({4099}, at::kDouble).to(type); };
+    const at::Tensor x = random();
+    const at::Tensor y = random();
+    const at::Tensor z = random();
+    const std::vector<std::pair<const char*, Stack>> calls = {
+        {"aten::add.Tensor", {x, y, 0.3}},
+        {"aten::sub.Tensor", {x, y, 0.3}},
+        {"aten::add.Scalar", {x, 0.3, 0.7}},
+        {"aten::mul.Scalar", {x, 0.3}},
+        {"aten::div.Scalar", {x, 0.3}},
+        {"aten::mul.Tensor", {x, at::scalar_tensor(0.3, at::kFloat)}},
+        {"aten::addcmul", {x, y, z, 0.3}},
+        {"aten::addcdiv", {x, y, z, 0.3}},
+        {"aten::lerp.Scalar", {x, y, 0.3}},
+        {"aten::lerp.Tensor", {x, y, z}},
+        {"aten::pow.Tensor_Scalar", {x, 2}},
+        {"aten::pow.Tensor_Scalar", {x, 3}},
+        {"aten::pow.Tensor_Scalar", {x.abs(), 2.5}},
+        {"aten::pow.Tensor_Tensor", {x.abs(), y}},
+        {"aten::leaky_relu", {x, 0.3}},
+        {"aten::elu", {x, 0.3, 1.7, 0.9}},
+        {"aten::celu", {x, 0.3}},
+        {"aten::selu", {x}},
+        {"aten::softplus", {x, 0.3, 1.1}},
+        {"aten::softshrink", {x, 0.3}},
+        {"aten::hardshrink", {x, 0.3}},
+        {"aten::threshold", {x, 0.3, 0.7}},
+        {"aten::hardtanh", {x, -0.3, 0.7}},
+        {"aten::clamp", {x, -0.3, 0.7}},
+        {"aten::gelu", {x}},
+        {"aten::gelu", {x, "tanh"}},
+        {"aten::silu", {x}},
+        {"aten::mish", {x}},
+        {"aten::hardswish", {x}},
+        {"aten::hardsigmoid", {x}},
+        {"aten::sigmoid", {x}},
+        {"aten::log_sigmoid", {x}},
+        {"aten::rsqrt", {x.abs()}},
+        {"aten::logit", {x.sigmoid()}},
+        {"aten::logaddexp", {x, y}},
+        {"aten::logaddexp2", {x, y}},
+        {"aten::xlogy.Tensor", {x, y.abs()}},
+        {"aten::hypot", {x, y}},
+        {"aten::atan2", {x, y}},
+        {"aten::rad2deg", {x}},
+        {"aten::round.decimals", {x, 2}},
+        {"aten::masked_fill.Scalar", {x, y.to(at::kBool), 0.3}},
+        {"aten::mse_loss", {x, y, 0}},
+        {"aten::l1_loss", {x, y, 0}},
+        {"aten::huber_loss", {x, y, 0, 0.3}},
+        {"aten::smooth_l1_loss", {x, y, 0, 0.3}},
+        {"aten::binary_cross_entropy", {x.sigmoid(), y.sigmoid(), c10::IValue(), 0}},
+        {"aten::binary_cross_entropy_with_logits",
+         {x, y.sigmoid(), c10::IValue(), c10::IValue(), 0}},
+        {"aten::softmax.int", {x, 0}},
+        {"aten::log_softmax.int", {x, 0}},
+        {"aten::layer_norm", {x, std::vector<std::int64_t>{4099}}},
+        {"aten::rms_norm", {x, std::vector<std::int64_t>{4099}}},
+    };
+    for (const auto& [name, first_args] : calls) {
+      const Overload& overload = overload_of(name);
+      const Stack args = with_defaults(overload, first_args);
+      Stack eager = args;
+      overload.handle.callBoxed(eager);
+      const at::Tensor other =
+          at::logical_not(at::isclose(lowered(overload, args), eager[0].toTensor(), 0, 0, true));
+      EXPECT_LE(at::mean(other.to(at::kFloat)).item<double>(), 0.01) << call_text(overload, args);
+    }
   }
 }
 
