@@ -360,5 +360,41 @@ TEST_F(VectorMath, BesideDoublesTheSameBits) {
   }
 }
 
+// Arguments that go to the library make new blocks of code, also in the middle of unrolled loops,
+// of reductions, and of what is computed once a row.
+TEST_F(VectorMath, RareArgumentsInAnyLoop) {
+  torch::manual_seed(1);
+  const std::vector<std::int64_t> sizes{37, 101};
+  const std::vector<std::int64_t> column{37, 1};
+  at::Tensor x = at::randn(sizes) * 10;
+  at::Tensor y = at::randn(column) * 10;
+  x.view({-1}).slice(0, 5, c10::nullopt, 29).mul_(1e7F);
+  y.view({-1}).slice(0, 3, c10::nullopt, 7).mul_(1e7F);
+  const at::Tensor sin_x = FunctionKernel(Op::kSin)(x.view({-1})).view(sizes);
+  const at::Tensor cos_y = FunctionKernel(Op::kCos)(y.view({-1})).view(column);
+  ASSERT_TRUE(at::allclose(sin_x, at::sin(x), 0, 1e-6));
+  ASSERT_TRUE(at::allclose(cos_y, at::cos(y), 0, 1e-6));
+  {
+    TensorProgram program;
+    const Tensor a = program.apply(Op::kSin, {program.input(at::kFloat, sizes)});
+    const Tensor b = program.apply(Op::kCos, {program.input(at::kFloat, column)});
+    const Tensor sum = program.apply(Op::kAdd, {a, program.expand(b, a.dims)});
+    const Kernel kernel("row", program, {sum}, {{0, 1}});
+    std::vector<at::Tensor> out;
+    ASSERT_TRUE(kernel.run(std::vector<at::Tensor>{x, y}, out));
+    EXPECT_TRUE(at::equal(out[0], sin_x + cos_y));
+  }
+  for (std::int64_t dim : {0, 1}) {
+    TensorProgram program;
+    const Tensor a = program.apply(Op::kSin, {program.input(at::kFloat, sizes)});
+    const std::vector<std::int64_t> dims{dim};
+    const Kernel kernel("sum", program, {program.reduce(Reduce::kSum, a, dims, false)}, {{0}});
+    std::vector<at::Tensor> out;
+    ASSERT_TRUE(kernel.run(std::vector<at::Tensor>{x}, out));
+    EXPECT_TRUE(at::allclose(out[0], sin_x.to(at::kDouble).sum(dim).to(at::kFloat), 0, 1e-5))
+        << "over " << dim;
+  }
+}
+
 }  // namespace
 }  // namespace fx::loops
