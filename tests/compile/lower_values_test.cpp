@@ -112,6 +112,9 @@ TEST(LowerValues, HalvesAreRoundedWhereEagerRounds) {
     const at::Tensor x = random();
     const at::Tensor y = random();
     const at::Tensor z = random();
+    const at::Tensor m = random().slice(0, 0, 4096).view({64, 64});
+    const std::vector<std::int64_t> last = {1};
+    const std::vector<std::int64_t> last_size = {64};
     const std::vector<std::pair<const char*, Stack>> calls = {
         {"aten::add.Tensor", {x, y, 0.3}},
         {"aten::sub.Tensor", {x, y, 0.3}},
@@ -162,6 +165,23 @@ TEST(LowerValues, HalvesAreRoundedWhereEagerRounds) {
         {"aten::binary_cross_entropy", {x.sigmoid(), y.sigmoid(), c10::IValue(), 0}},
         {"aten::binary_cross_entropy_with_logits",
          {x, y.sigmoid(), c10::IValue(), c10::IValue(), 0}},
+        {"aten::sum.dim_IntList", {m, last}},
+        {"aten::mean.dim", {m, last}},
+        {"aten::var.correction", {m, last}},
+        {"aten::std.correction", {m, last}},
+        {"aten::linalg_vector_norm", {m, 2, last}},
+        {"aten::linalg_vector_norm", {m, 3, last}},
+        {"aten::logsumexp", {m, last}},
+        {"aten::softmax.int", {m, 1}},
+        {"aten::softmax.int", {m, 0}},
+        {"aten::log_softmax.int", {m, 0}},
+        {"aten::layer_norm", {m, last_size, m[0], m[1]}},
+        {"aten::rms_norm", {m, last_size, m[0]}},
+        {"aten::group_norm", {m.view({16, 4, -1}), 4, m[0].slice(0, 0, 4), m[1].slice(0, 0, 4)}},
+        {"aten::batch_norm",
+         {m.view({16, 4, -1}), m[0].slice(0, 0, 4), m[1].slice(0, 0, 4), m[2].slice(0, 0, 4),
+          m[3].slice(0, 0, 4).abs(), false, 0.1, 1e-5, false}},
+        {"aten::cosine_similarity", {m, m.flip(0), 1}},
         {"aten::softmax.int", {x, 0}},
         {"aten::log_softmax.int", {x, 0}},
         {"aten::layer_norm", {x, std::vector<std::int64_t>{4099}}},
