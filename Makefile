@@ -5,7 +5,7 @@ JOBS ?= $(shell nproc)
 BUILD := build/$(PRESET)
 
 .DEFAULT_GOAL := build
-.PHONY: help build demo test bench docs install format format-check tidy layers slowest setup python-ref clean distclean
+.PHONY: help build demo test bench bench-kernels docs install format format-check tidy layers slowest setup python-ref clean distclean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /: /'
@@ -22,6 +22,9 @@ test: setup ## build and run all tests
 
 bench: setup ## build the benchmarks, optimised, and compare with Python's torch.fx
 	@scripts/build.sh release $(JOBS) bench
+
+bench-kernels: setup ## build the benchmarks, optimised, and compare compiled kernels with eager and torch.compile
+	@scripts/build.sh release $(JOBS) bench-kernels
 
 docs: ## the user guide and the reference of the public interface, in build/docs/html
 	@scripts/setup.sh docs && rm -rf build/docs/html && mkdir -p build/docs

@@ -7,6 +7,7 @@
 #include "fx/capture/nn.h"
 #include "fx/capture/symbolic_trace.h"
 #include "fx/capture/wrap.h"
+#include "fx/compile/compile.h"
 #include "fx/graph/graph.h"
 #include "fx/graph/graph_module.h"
 #include "fx/graph/text.h"

@@ -97,17 +97,10 @@ Value Compiled::State::run_graph(Values inputs, KwValues kwargs) {
     const std::lock_guard lock(mutex);
     entry = entries.load(std::memory_order_acquire);
     if (!entry) {
+      // The example run takes positional inputs: calls with keywords wait for one without.
+      if (!kwargs.empty()) return graph->forward(std::move(inputs), std::move(kwargs));
       auto made = std::make_unique<Entry>();
-      // The example run needs them one for each parameter.
-      Values example = inputs;
-      if (kwargs.empty()) {
-        made->compilation =
-            loops::compile_with_backend(loops::share_module(*graph), example, options);
-      } else {
-        // With keywords, on what the graph's own binding makes of them.
-        throw CompileError(ErrorCode::kBackendMissing,
-                           "the first call of a compiled graph takes positional inputs");
-      }
+      made->compilation = loops::compile_with_backend(loops::share_module(*graph), inputs, options);
       ++compilations;
       entry = &publish(std::move(made));
     }

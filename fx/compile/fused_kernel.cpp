@@ -3,6 +3,9 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include <algorithm>
+#include <chrono>
+
 #include "fx/base/error.h"
 #include "fx/compile/lower_node.h"
 #include "fx/compile/unsupported.h"
@@ -54,10 +57,16 @@ struct FusedKernel::Variant {
   std::unique_ptr<const Kernel> kernel;  // null: these run as operators
   std::string problem;
   std::unique_ptr<const Variant> next;
+
+  enum Choice : int { kOpen, kKernel, kOperators };
+  mutable std::atomic<int> choice{kKernel};
 };
 
-FusedKernel::FusedKernel(std::string name, std::shared_ptr<GraphModule> operators)
-    : torch::nn::Module(name), name_(std::move(name)), operators_(std::move(operators)) {
+FusedKernel::FusedKernel(std::string name, std::shared_ptr<GraphModule> operators, bool autotune)
+    : torch::nn::Module(name),
+      name_(std::move(name)),
+      operators_(std::move(operators)),
+      autotune_(autotune) {
   register_kernel_type();
   returns_tuple_ = operators_->graph().output_node().arg(0).is_aggregate();
 }
@@ -68,7 +77,7 @@ FusedKernel::~FusedKernel() {
 }
 
 std::shared_ptr<torch::nn::Module> FusedKernel::clone(const std::optional<torch::Device>&) const {
-  return std::make_shared<FusedKernel>(name_, operators_->deep_copy());
+  return std::make_shared<FusedKernel>(name_, operators_->deep_copy(), autotune_);
 }
 
 bool FusedKernel::collect(const Values& values, c10::SmallVectorImpl<at::Tensor>& inputs) const {
@@ -121,12 +130,35 @@ Value FusedKernel::forward(Values values) {
     add_variant(signature, inputs, results);
     return result;
   }
+  if (variant->choice.load(std::memory_order_relaxed) == Variant::kOpen)
+    choose(*variant, values, inputs);
   std::vector<at::Tensor> outputs;
-  if (!variant->kernel || !variant->kernel->run(inputs, outputs))
+  if (!variant->kernel || variant->choice.load(std::memory_order_relaxed) == Variant::kOperators ||
+      !variant->kernel->run(inputs, outputs))
     return run_operators(std::move(values));
   kernel_calls_.fetch_add(1, std::memory_order_relaxed);
   if (!returns_tuple_) return std::move(outputs[0]);
   return c10::ivalue::Tuple::create(Values(outputs.begin(), outputs.end()));
+}
+
+// Times both. The first run of each warms the caches; the operators have no effects to repeat.
+void FusedKernel::choose(const Variant& variant, const Values& values,
+                         c10::ArrayRef<at::Tensor> inputs) {
+  using Clock = std::chrono::steady_clock;
+  Clock::duration best[2] = {Clock::duration::max(), Clock::duration::max()};
+  std::vector<at::Tensor> outputs;
+  for (int run = 0; run < 3; ++run) {
+    const auto start = Clock::now();
+    if (!variant.kernel || !variant.kernel->run(inputs, outputs)) {
+      variant.choice = Variant::kOperators;
+      return;
+    }
+    const auto middle = Clock::now();
+    operators_->forward(values);
+    best[0] = std::min(best[0], middle - start);
+    best[1] = std::min(best[1], Clock::now() - middle);
+  }
+  variant.choice = best[0] <= best[1] ? Variant::kKernel : Variant::kOperators;
 }
 
 void FusedKernel::prepare() {
@@ -162,6 +194,7 @@ const FusedKernel::Variant* FusedKernel::add_variant(const Signature& signature,
   if (count >= kMaxVariants) return nullptr;
   auto variant = std::make_unique<Variant>();
   variant->signature = signature;
+  if (autotune_) variant->choice = Variant::kOpen;
   try {
     NodeLowering lowering;
     std::size_t at = 0;

@@ -23,7 +23,10 @@ namespace fx::loops {
 /// results. Any number of threads call it at once; no lock is taken once a variant is there.
 class FusedKernel : public torch::nn::Module {
  public:
-  FusedKernel(std::string name, std::shared_ptr<GraphModule> operators);
+  /// @param autotune each variant is timed against the operators at its first call, and the faster
+  /// of
+  ///   both runs from then on.
+  FusedKernel(std::string name, std::shared_ptr<GraphModule> operators, bool autotune = false);
   ~FusedKernel() override;
 
   /// One tensor for each placeholder of the operators' graph; what that graph returns.
@@ -58,9 +61,11 @@ class FusedKernel : public torch::nn::Module {
   const Variant* add_variant(const Signature& signature, c10::ArrayRef<at::Tensor> inputs,
                              const std::vector<TensorMeta>& results);
   Value run_operators(Values inputs);
+  void choose(const Variant& variant, const Values& values, c10::ArrayRef<at::Tensor> inputs);
 
   std::string name_;
   std::shared_ptr<GraphModule> operators_;
+  bool autotune_;
   bool returns_tuple_ = false;
   std::atomic<const Variant*> variants_{nullptr};  // a list that only grows
   std::mutex mutex_;

@@ -1,5 +1,6 @@
 #include "fx/compile/pipeline.h"
 
+#include "fx/analysis/memory.h"
 #include "fx/compile/expand_modules.h"
 #include "fx/compile/fusion.h"
 #include "fx/graph/tensor_meta.h"
@@ -44,11 +45,14 @@ PipelineOutput run_pipeline(const std::shared_ptr<GraphModule>& module, const Va
   expand_modules(*module);
   PassManagerOptions pass_options;
   pass_options.recompile = false;
-  PassManager(passes_text(*module, options), std::move(pass_options)).run(*module);
+  out.explanation +=
+      PassManager(passes_text(*module, options), std::move(pass_options)).run(*module).to_string();
   out.stages.push_back({"passes", graph_text(*module)});
 
   // 2. Dtypes and sizes of everything, by an example.
   ShapeProp(*module).propagate(inputs);
+
+  const MemoryReport operators = memory_report(module->graph());
 
   // 3. Which operators become one kernel.
   const FusionPlan plan = plan_fusion(*module);
@@ -67,8 +71,9 @@ PipelineOutput run_pipeline(const std::shared_ptr<GraphModule>& module, const Va
       fuse_by_partitions(*module, plan.groups, {.prefix = "kernel_", .recompile = false});
   for (const Node* call : calls) {
     const std::string& path = call->target().str();
-    auto operators = std::dynamic_pointer_cast<GraphModule>(module->find_submodule(path));
-    auto kernel = std::make_shared<FusedKernel>(path, std::move(operators));
+    auto group = std::dynamic_pointer_cast<GraphModule>(module->find_submodule(path));
+    auto kernel =
+        std::make_shared<FusedKernel>(path, std::move(group), options.mode == "max-autotune");
     kernel->prepare();
     module->set_submodule(path, kernel);
     out.kernels.push_back(std::move(kernel));
@@ -79,6 +84,9 @@ PipelineOutput run_pipeline(const std::shared_ptr<GraphModule>& module, const Va
   last_options.recompile = false;
   PassManager("cse,dce", std::move(last_options)).run(*module);
   out.stages.push_back({"fused", graph_text(*module)});
+  const MemoryReport memory = memory_report(module->graph());
+  out.explanation += "peak memory of results " + std::to_string(memory.peak_bytes) + " bytes, " +
+                     std::to_string(operators.peak_bytes) + " without kernels\n";
   module->recompile();
   return out;
 }

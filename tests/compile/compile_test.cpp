@@ -138,11 +138,11 @@ TEST(Compile, S0_66_S0_77_S4_97_every_stage_can_be_looked_at) {
   EXPECT_EQ(fast.stage("loops"),
             "nest kernel_0(k0 < s1, k1 < s2)\n"
             "  all\n"
-            "    %0: f32 = in0[k0, k1]\n"
-            "    %1: f32 = 1.0\n"
-            "    %2: f32 = 2.0\n"
-            "    %3: f32 = mul %0, %2\n"
-            "    %4: f32 = add %3, %1\n"
+            "    %0: f32 = 1.0\n"
+            "    %1: f32 = 2.0\n"
+            "    %2: f32 = in0[k0, k1]\n"
+            "    %3: f32 = mul %2, %1\n"
+            "    %4: f32 = add %3, %0\n"
             "    %5: f32 = tanh %4\n"
             "    out0[k0, k1] = %5\n");
   EXPECT_THAT(fast.stage("llvm"), HasSubstr("define i32 @fx_kernel"));
@@ -353,6 +353,17 @@ TEST(Compile, WritesStayInOrder) {
     const at::Tensor copy = x.clone();
     EXPECT_TRUE(torch::allclose(fast(x).toTensor(), program(x), 1.3e-6, 1e-6));
     EXPECT_TRUE(torch::equal(x, copy));
+  }
+}
+
+TEST(Compile, KeywordsRun) {
+  const Compiled fast = compile(*symbolic_trace([](Proxy x, Proxy y) { return x * 2 + y; }));
+  const at::Tensor x = torch::randn({3});
+  const at::Tensor y = torch::randn({3});
+  const KwValues keywords{{Symbol("y"), y}};
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(torch::equal(fast.forward({x}, keywords).toTensor(), x * 2 + y));
+    EXPECT_TRUE(torch::equal(fast(x, y).toTensor(), x * 2 + y));
   }
 }
 

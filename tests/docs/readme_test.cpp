@@ -2,6 +2,7 @@
 // regions that one of these lines names.
 // README: include, first
 // README: include, net, capture
+// README: compile
 // README: shapes, watch
 
 // [include]
@@ -80,6 +81,15 @@ TEST(Readme, S3_31_the_examples_run) {
   // [end]
   EXPECT_NE(captured.text().find("%log_softmax"), std::string::npos);
   at::Tensor x = torch::randn({2, 784});
+  Capture explained;
+  // [compile]
+  auto fast = fx::compile(gm);  // or fx::compile(net), of any torch::nn code
+  torch::NoGradGuard no_grad;
+  at::Tensor y = fast(x).toTensor();  // any batch size, any thread
+  std::cout << fast.explain();
+  // [end]
+  EXPECT_TRUE(torch::allclose(y, (*gm)(x).toTensor()));
+  EXPECT_NE(explained.text().find("log_softmax"), std::string::npos);
   Capture watched;
   // [watch]
   Shapes(*gm).run({x});

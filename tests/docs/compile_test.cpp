@@ -1,0 +1,93 @@
+// The snippets of docs/guide/compile.md.
+
+#include <fx/fx.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <iostream>
+
+#include "tests/docs/page.h"
+
+namespace fx::docs_test {
+namespace {
+
+namespace nn = fx::nn;
+
+TEST(CompilePage, S4_93_one_call_more) {
+  torch::manual_seed(0);
+  Page page("guide/compile.md");
+  Capture captured;
+  // [compile]
+  torch::nn::Sequential net(torch::nn::Linear(10, 5), torch::nn::ReLU(), torch::nn::Linear(5, 2));
+  auto gm = fx::symbolic_trace(net);
+  auto fast = fx::compile(gm, {.mode = "reduce-overhead"});
+
+  torch::NoGradGuard no_grad;
+  at::Tensor x = torch::randn({1, 10});
+  at::Tensor y = fast(x).toTensor();
+  std::cout << y.sizes() << "\n";
+  if (torch::allclose(y, net->forward(x))) std::cout << "Outputs match.\n";
+  for (int i = 0; i < 5; ++i) fast(x);
+  std::cout << "compiled " << fast.num_compilations() << " time\n";
+  // [end]
+  page.expect_output("compile", captured.text());
+}
+
+TEST(CompilePage, S0_83_code_that_nobody_traced) {
+  torch::manual_seed(0);
+  Page page("guide/compile.md");
+  Capture captured;
+  // [program]
+  auto program = [](at::Tensor x) { return x * 2 + 1; };
+  auto fast = fx::compile(program);
+  at::Tensor y = fast(torch::randn({5})).toTensor();
+  std::cout << y.sizes() << "\n";
+  // [end]
+  EXPECT_TRUE(torch::allclose(
+      y, torch::tensor({4.081992, 0.413142, -3.357579, 2.136863, -1.169045}), 1e-6, 1e-6));
+  page.expect_output("program", captured.text());
+}
+
+TEST(CompilePage, explain) {
+  Page page("guide/compile.md");
+  Capture captured;
+  // [explain]
+  auto attention = [](at::Tensor q, at::Tensor k, at::Tensor v) {
+    at::Tensor scores = torch::matmul(q, k.transpose(-2, -1)) / 8.0;
+    return torch::matmul(torch::softmax(scores + 0.5, -1), v);
+  };
+  auto fast = fx::compile(attention);
+  torch::NoGradGuard no_grad;
+  at::Tensor t = torch::randn({2, 16, 64});
+  fast(t, t, t);
+  std::cout << fast.stage("fused");
+  std::cout << fast.stage("loops");
+  // [end]
+  page.expect_output("explain", captured.text());
+  EXPECT_NE(fast.explain().find("kernel_0: 1 calls of machine code"), std::string::npos)
+      << fast.explain();
+}
+
+TEST(CompilePage, S0_78_a_backend) {
+  Page page("guide/compile.md");
+  Capture captured;
+  // [backend]
+  fx::register_backend("counting", [](const std::shared_ptr<fx::GraphModule>& gm,
+                                      const fx::Values& inputs, const fx::CompileOptions&) {
+    std::cout << gm->graph().size() << " nodes, " << inputs.size() << " input\n";
+    fx::PassManager("cse,dce").run(*gm);
+    return fx::CompiledFunction([gm](fx::Values args, fx::KwValues kwargs) {
+      return gm->forward(std::move(args), std::move(kwargs));
+    });
+  });
+  auto fast = fx::compile([](at::Tensor x) { return torch::relu(x) + torch::relu(x); },
+                          {.backend = "counting"});
+  fast(torch::ones({3}));
+  fast(torch::ones({3}));
+  std::cout << fast(torch::ones({3})).toTensor().sum().item<double>() << "\n";
+  // [end]
+  page.expect_output("backend", captured.text());
+}
+
+}  // namespace
+}  // namespace fx::docs_test
