@@ -65,13 +65,13 @@ std::vector<Pass> replace_pass(std::vector<Pass> passes, std::string_view name,
 }
 
 PassResult PassBase::operator()(GraphModule& module) {
-  requires_(module);
+  require(module);
   const PassResult result = call(module);
   ensures(module);
   return result;
 }
 
-void PassBase::requires_(const GraphModule&) const {}
+void PassBase::require(const GraphModule&) const {}
 void PassBase::ensures(const GraphModule&) const {}
 
 Pass as_pass(std::string name, std::shared_ptr<PassBase> pass) {

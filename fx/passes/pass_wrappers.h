@@ -36,8 +36,8 @@ std::vector<Pass> remove_pass(std::vector<Pass> passes, const std::vector<std::s
 std::vector<Pass> replace_pass(std::vector<Pass> passes, std::string_view name,
                                const Pass& replacement);
 
-/// A pass with conditions: derive, override call, and requires_ or ensures to check the module
-/// before and after (torch.fx's PassBase; `requires` is a keyword of C++).
+/// A pass with conditions: derive, override call, and require or ensures to check the module
+/// before and after (torch.fx's PassBase, whose `requires` is a keyword of C++).
 ///
 ///     PassManager manager({as_pass("my_pass", std::make_shared<MyPass>())});
 class PassBase {
@@ -47,13 +47,13 @@ class PassBase {
   PassBase& operator=(const PassBase&) = delete;
   virtual ~PassBase() = default;
 
-  /// requires_, call, ensures; an exception of one ends it.
+  /// require, call, ensures; an exception of one ends it.
   PassResult operator()(GraphModule& module);
 
  protected:
   virtual PassResult call(GraphModule& module) = 0;
   /// Throws if the pass cannot run on the module. Does nothing here.
-  virtual void requires_(const GraphModule& module) const;
+  virtual void require(const GraphModule& module) const;
   /// Throws if the pass did not do what it promises. Does nothing here.
   virtual void ensures(const GraphModule& module) const;
 };

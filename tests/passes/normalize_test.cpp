@@ -92,6 +92,81 @@ TEST(NormalizeArgs, G_106_X_008_modules) {
   EXPECT_VALUES_EQ(expected, gm.forward(inputs));
 }
 
+// E_026: classes of torch::nn, each called by position and then by names.
+TEST(NormalizeArgs, E_026_classes_of_modules) {
+  namespace nn = torch::nn;
+  const at::Tensor image = torch::rand({2, 4, 6, 6}), row = torch::rand({3, 4}),
+                   line = torch::rand({2, 4, 8}), index = torch::tensor({1, 0, 2}),
+                   target = torch::tensor({1, 0, 3});
+  struct Case {
+    std::shared_ptr<nn::Module> module;
+    Values inputs;
+    Names keys;
+  };
+  const std::vector<Case> cases{
+      {nn::Linear(4, 3).ptr(), {row}, {"input"}},
+      {nn::Bilinear(4, 4, 2).ptr(), {row, row}, {"input1", "input2"}},
+      {nn::Conv1d(4, 2, 3).ptr(), {line}, {"input"}},
+      {nn::Conv2d(4, 2, 3).ptr(), {image}, {"input"}},
+      {nn::ConvTranspose2d(4, 2, 3).ptr(), {image}, {"input"}},
+      {nn::BatchNorm2d(4).ptr(), {image}, {"input"}},
+      {nn::GroupNorm(2, 4).ptr(), {image}, {"input"}},
+      {nn::LayerNorm(nn::LayerNormOptions({4})).ptr(), {row}, {"input"}},
+      {nn::InstanceNorm2d(4).ptr(), {image}, {"input"}},
+      {nn::MaxPool2d(2).ptr(), {image}, {"input"}},
+      {nn::AvgPool2d(2).ptr(), {image}, {"input"}},
+      {nn::AdaptiveAvgPool2d(2).ptr(), {image}, {"input"}},
+      {nn::ReLU().ptr(), {row}, {"input"}},
+      {nn::ELU().ptr(), {row}, {"input"}},
+      {nn::Softmax(1).ptr(), {row}, {"input"}},
+      {nn::PReLU().ptr(), {row}, {"input"}},
+      {nn::Dropout(0.5).ptr(), {row}, {"input"}},
+      {nn::Embedding(5, 3).ptr(), {index}, {"input"}},
+      {nn::Flatten().ptr(), {image}, {"input"}},
+      {nn::Upsample(nn::UpsampleOptions().scale_factor(std::vector<double>({2, 2}))).ptr(),
+       {image},
+       {"input"}},
+      {nn::CosineSimilarity().ptr(), {row, row}, {"x1", "x2"}},
+      {nn::MSELoss().ptr(), {row, row}, {"input", "target"}},
+      {nn::CrossEntropyLoss().ptr(), {row, target}, {"input", "target"}},
+  };
+  for (const Case& c : cases) {
+    auto graph = std::make_shared<Graph>();
+    Args args;
+    for (std::size_t i = 0; i < c.inputs.size(); ++i)
+      args.emplace_back(graph->placeholder("x" + std::to_string(i)));
+    Node& call = graph->create_node(Opcode::kCallModule, Target::string("m"), std::move(args));
+    graph->output(call);
+    GraphModule gm(graph);
+    gm.set_submodule("m", c.module);
+    gm.eval();
+    gm.recompile();
+    const Value expected = gm.forward(c.inputs);
+    EXPECT_EQ(normalize_args(gm).rewrites, 1) << c.module->name();
+    EXPECT_EQ(call.num_args(), 0u);
+    EXPECT_EQ(keys_of(call), c.keys) << c.module->name();
+    gm.recompile();
+    EXPECT_VALUES_EQ(expected, gm.forward(c.inputs)) << c.module->name();
+  }
+}
+
+TEST(NormalizeArgs, E_037_quantized_embedding_bag) {
+  auto gm = parse_module(R"(
+%w = placeholder[target=w]
+%i = placeholder[target=i]
+%o = placeholder[target=o]
+%bag = call_function[target=quantized::embedding_bag_byte_rowwise_offsets](args = (%w, %i, %o), kwargs = {include_last_offset: True})
+return %bag
+)");
+  const auto keywords = normalized_arguments(*gm->graph().find_node("bag"));
+  ASSERT_TRUE(keywords.has_value());
+  Names keys;
+  for (const KwArg& keyword : *keywords) keys.push_back(keyword.key.str());
+  EXPECT_EQ(keys,
+            (Names{"weight", "indices", "offsets", "scale_grad_by_freq", "mode", "pruned_weights",
+                   "per_sample_weights", "compressed_indices_mapping", "include_last_offset"}));
+}
+
 // E_025: with what shape_prop saw no argument of a call stays without a name, but for operators.
 TEST(NormalizeArgs, E_025_a_network_of_functions) {
   auto gm = parse_module(R"(

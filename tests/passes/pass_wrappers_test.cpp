@@ -107,7 +107,7 @@ class CountedPass : public PassBase {
     calls.emplace_back("call");
     return one_step(module);
   }
-  void requires_(const GraphModule& module) const override {
+  void require(const GraphModule& module) const override {
     const_cast<CountedPass*>(this)->calls.emplace_back("requires");
     if (count_calls(module.graph(), "operator.add") == 0)
       throw std::invalid_argument("there is no sum");
@@ -118,7 +118,7 @@ class CountedPass : public PassBase {
   }
 };
 
-TEST(PassBase, P_016_requires_call_ensures) {
+TEST(PassBase, P_016_requirecall_ensures) {
   const auto module = sums(1);
   auto pass = std::make_shared<CountedPass>();
   const PassResult result = (*pass)(*module);
