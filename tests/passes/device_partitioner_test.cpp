@@ -214,21 +214,28 @@ TEST(DevicePartitioner, X_021_E_005_embeddings_apart) {
     }
   };
   mlp("bottom", 4, 4);
+  int constants = 0;
+  auto constant = [&]() -> Node& {
+    const std::string path = "index" + std::to_string(constants++);
+    gm->set_buffer(path, torch::randint(10, {8}));
+    return graph->create_node(Opcode::kGetAttr, Target::string(path));
+  };
+  std::vector<Node*> sums;
+  for (int i = 0; i < 5; ++i) {
+    Node& index = constant();
+    sums.push_back(&graph->call_function("operator.add", {index, b}));
+  }
   std::vector<Argument> parts{*x};
-  for (int i = 0; i < 4; ++i) {
-    const std::string number = std::to_string(i);
-    gm->set_submodule(
-        "embedding" + number,
-        nn::EmbeddingBag(
-            nn::EmbeddingBagOptions(i == 0 ? 500000 : 1000000, i == 0 ? 4 : 4).mode(torch::kSum))
-            .ptr());
-    gm->set_buffer("index" + number, torch::randint(10, {8}));
-    Node& index = graph->create_node(Opcode::kGetAttr, Target::string("index" + number));
-    Node& used = i % 2 == 0 ? graph->call_function("operator.add", {index, b}) : index;
-    parts.emplace_back(call("embedding" + number, {used, offset}));
+  for (int i = 0; i < 5; ++i) {
+    const std::string path = "embedding" + std::to_string(i);
+    const nn::EmbeddingBagOptions options(i % 4 == 0 ? 500000 : 1000000, 4);
+    gm->set_submodule(path,
+                      nn::EmbeddingBag(nn::EmbeddingBagOptions(options).mode(torch::kSum)).ptr());
+    Node& index = i % 2 == 0 ? *sums[static_cast<std::size_t>(i)] : constant();
+    parts.emplace_back(call(path, {index, offset}));
   }
   x = &graph->call_function("torch.cat", {Argument::list(std::move(parts)), 1});
-  mlp("top", 3, 20);
+  mlp("top", 3, 24);
   graph->output(*x);
   gm->set_graph(graph);
   ShapeProp(*gm).propagate(inputs);
@@ -238,6 +245,13 @@ TEST(DevicePartitioner, X_021_E_005_embeddings_apart) {
       *gm, {.devices = devices_of({33000000, 33000000, 33000000, 33000000}),
             .mode = PartitionMode::kSparseNn});
   EXPECT_VALUES_EQ(gm->forward(inputs), result.module_with_submodules->forward(inputs));
+  // As torch.fx splits the same model.
+  EXPECT_EQ(result.module_with_submodules->graph().size(), 24u);
+  std::set<Names> embedding_parts;
+  for (const Names& names : calls_of(partitioner.partitions()))
+    if (names[0].starts_with("embedding")) embedding_parts.insert(names);
+  EXPECT_EQ(embedding_parts, (std::set<Names>{{"embedding0", "embedding1", "embedding4"},
+                                              {"embedding2", "embedding3"}}));
   // Embeddings and all else never share a partition; each embedding partition has a device of its
   // own, the others run on all of those.
   std::set<int> taken;
