@@ -100,8 +100,9 @@ PassResult normalize_operators(GraphModule& module, const NormalizeOperatorsOpti
     std::int64_t count = 0;
     std::vector<bool> is_tensor(gm.graph().id_bound());
     for (Node& node : gm.graph().nodes()) {
-      const bool takes_tensor = std::ranges::any_of(
-          node.args(), [&](const Argument& arg) { return arg.is_node() && is_tensor[arg.node().id()]; });
+      const bool takes_tensor = std::ranges::any_of(node.args(), [&](const Argument& arg) {
+        return arg.is_node() && is_tensor[arg.node().id()];
+      });
       const auto* row = std::ranges::find_if(
           kOperators, [&](const auto& entry) { return node.target() == entry.first; });
       if (node.op() == Opcode::kCallFunction && row != std::end(kOperators) && takes_tensor &&
@@ -114,9 +115,8 @@ PassResult normalize_operators(GraphModule& module, const NormalizeOperatorsOpti
           (node.is_placeholder() && options.inputs_are_tensors && !node.meta().contains("type")) ||
           // What an operator makes of a tensor is one.
           (takes_tensor && node.op() == Opcode::kCallFunction &&
-           std::ranges::any_of(kOperators, [&](const auto& entry) {
-             return node.target() == entry.second;
-           }));
+           std::ranges::any_of(kOperators,
+                               [&](const auto& entry) { return node.target() == entry.second; }));
     }
     return count;
   });
