@@ -214,7 +214,8 @@ bool matmul(Maker& m) {
   if (!y) return false;
   // Products of matrices may be merged with others, which adds in another order.
   if (x->dim() == 2 && y->dim() == 2) {
-    product(m, bounded(m, *x), bounded(m, *y));
+    const Item left = bounded(m, *x), right = bounded(m, *y);
+    product(m, left, right);
     return true;
   }
   m.call({"aten::matmul", "torch.matmul", "operator.matmul", ".matmul"}, {*x, *y},
