@@ -40,7 +40,8 @@ TEST(PassesPage, running_them) {
 
   fx::PassManager manager("cse,dce", {.until_stable = true});
   fx::PipelineResult result = manager.run(gm);
-  std::cout << result.changed << ": " << result.passes.size() << " runs of passes\n";
+  std::cout << (result.changed ? "changed" : "unchanged") << " by " << result.passes.size()
+            << " runs\n";
   // [end]
   page.expect_output("run", captured.text());
   EXPECT_EQ(gm.graph().find_calls("torch.sin").size(), 1u);
