@@ -24,6 +24,7 @@ USERS = ("tools", "tests", "benchmarks", "examples", "fuzz", "models")
 # Prefixes of paths that may know torch::nn.
 TORCH_NN_ALLOWED = (
     "fx/capture/",
+    "fx/compile/",
     "fx/interpret/",
     "fx/graph/graph_module",
     "fx/graph/module",

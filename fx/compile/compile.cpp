@@ -1,5 +1,6 @@
 #include "fx/compile/compile.h"
 
+#include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
 
 #include <atomic>
@@ -10,6 +11,7 @@
 #include "fx/compile/backends.h"
 #include "fx/compile/pipeline.h"
 #include "fx/graph/argument_value.h"
+#include "fx/passes/rng_guard.h"
 
 namespace fx {
 namespace {
@@ -38,6 +40,37 @@ Value value_of_result(const TraceArg& result) {
                    "a compiled program returns something else than tensors, numbers, and lists and "
                    "tuples of them");
 }
+
+// Leaves no trace of a capture, which runs the program once more than the user asked for: buffers
+// of the model get their contents back, the random generators their state.
+class CaptureIsolation {
+ public:
+  explicit CaptureIsolation(const torch::nn::Module* model) {
+    if (!model) return;
+    for (const at::Tensor& buffer : model->buffers())
+      if (buffer.defined()) saved_.emplace_back(buffer, buffer.detach().clone());
+  }
+  CaptureIsolation(const CaptureIsolation&) = delete;
+  CaptureIsolation& operator=(const CaptureIsolation&) = delete;
+  ~CaptureIsolation() {
+    const at::NoGradGuard no_grad;
+    // Compared by contents: batch_norm writes without counting a version.
+    for (const auto& [buffer, contents] : saved_)
+      if (!at::equal(buffer, contents)) buffer.copy_(contents);
+  }
+
+  // What the program may write to.
+  static std::vector<at::Tensor> copies(const std::vector<at::Tensor>& inputs) {
+    std::vector<at::Tensor> out;
+    for (const at::Tensor& input : inputs)
+      out.push_back(input.detach().clone().requires_grad_(input.requires_grad()));
+    return out;
+  }
+
+ private:
+  std::vector<std::pair<at::Tensor, at::Tensor>> saved_;  // buffer, contents
+  RngGuard generators_;
+};
 
 // What a capture of a program holds for.
 std::string key_of(const std::vector<at::Tensor>& inputs, const torch::nn::Module* model) {
@@ -115,7 +148,9 @@ std::unique_ptr<Compiled::State::Entry> Compiled::State::capture(
   static const torch::nn::Module kNoModule;
   std::shared_ptr<GraphModule> module;
   try {
-    module = record_program(model ? *model : kNoModule, inputs, {}, program);
+    const CaptureIsolation isolation(model.get());
+    module =
+        record_program(model ? *model : kNoModule, CaptureIsolation::copies(inputs), {}, program);
   } catch (const TraceError& e) {
     entry->compilation.explanation =
         std::string("the program runs as it is: it cannot be captured: ") + e.what() + "\n";

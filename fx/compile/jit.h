@@ -24,11 +24,15 @@ class KernelCode {
 /// What stages of a compilation look like, for people and tests.
 enum class CodeStage : std::uint8_t { kLlvm, kAssembly };
 
-/// Compiles a nest for this processor, in memory. Thread safe.
+/// Compiles a nest for this processor, in memory; equal nests share their code as long as one of
+/// them lives. Thread safe.
 /// @throws Unsupported when this processor or process cannot run such code: the reason.
-std::unique_ptr<KernelCode> compile_kernel(const Nest& nest, const KernelShape& shape);
+std::shared_ptr<const KernelCode> compile_kernel(const Nest& nest, const KernelShape& shape);
 /// @throws Unsupported as compile_kernel.
 std::string kernel_text(const Nest& nest, const KernelShape& shape, CodeStage stage);
+
+/// Pieces of machine code made by this process so far.
+std::uint64_t num_compilations();
 
 /// Why compile_kernel cannot work here, or empty. Tried once.
 const std::string& jit_problem();

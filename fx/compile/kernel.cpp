@@ -10,14 +10,10 @@
 namespace fx::loops {
 namespace {
 
-std::atomic<std::uint64_t> compilations{0};
-
 // More pieces than this mean that the strides differ in each call.
 constexpr std::size_t kMaxCodes = 32;
 
 }  // namespace
-
-std::uint64_t num_compilations() { return compilations.load(); }
 
 DimOrder dim_order(c10::IntArrayRef sizes, c10::IntArrayRef strides) {
   DimOrder order(sizes.size());
@@ -37,7 +33,7 @@ DimOrder dim_order(c10::IntArrayRef sizes, c10::IntArrayRef strides) {
 
 struct Kernel::Code {
   KernelShape shape;
-  std::unique_ptr<KernelCode> code;  // null: there is none
+  std::shared_ptr<const KernelCode> code;  // null: there is none
   std::unique_ptr<const Code> next;
 };
 
@@ -110,7 +106,6 @@ const KernelCode* Kernel::code_for(const KernelShape& shape) const {
   made->shape = shape;
   try {
     made->code = compile_kernel(nest_, shape);
-    ++compilations;
   } catch (const Unsupported&) {
     // Remembered as null: asked for no more.
   }

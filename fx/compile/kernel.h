@@ -80,7 +80,4 @@ class Kernel {
   mutable std::atomic<const Code*> codes_{nullptr};  // a list that only grows
 };
 
-/// Pieces of machine code made by this process so far.
-std::uint64_t num_compilations();
-
 }  // namespace fx::loops

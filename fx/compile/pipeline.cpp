@@ -3,6 +3,7 @@
 #include "fx/analysis/memory.h"
 #include "fx/compile/expand_modules.h"
 #include "fx/compile/fusion.h"
+#include "fx/compile/undo_inplace.h"
 #include "fx/graph/tensor_meta.h"
 #include "fx/passes/fuse_partitions.h"
 #include "fx/passes/pass_manager.h"
@@ -52,6 +53,11 @@ PipelineOutput run_pipeline(const std::shared_ptr<GraphModule>& module, const Va
   // 2. Dtypes and sizes of everything, by an example.
   ShapeProp(*module).propagate(inputs);
 
+  if (undo_inplace(*module) > 0) {
+    PassManagerOptions clean_options;
+    clean_options.recompile = false;
+    PassManager("cse,dce", std::move(clean_options)).run(*module);
+  }
   const MemoryReport operators = memory_report(module->graph());
 
   // 3. Which operators become one kernel.

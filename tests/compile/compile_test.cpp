@@ -356,6 +356,86 @@ TEST(Compile, WritesStayInOrder) {
   }
 }
 
+// LibTorch's operators write: 1 - x is empty_like, fill_ and sub_.
+TEST(Compile, InPlaceOperatorsOnOwnMemoryFuse) {
+  torch::NoGradGuard no_grad;
+  const auto program = [](at::Tensor x, at::Tensor y) {
+    at::Tensor t = (1 - x) * y;
+    t.mul_(2).add_(y);
+    const at::Tensor early = t.exp();
+    t.relu_();
+    return std::vector<at::Tensor>{t + early, (2.5 - t).sum(-1)};
+  };
+  const Compiled fast = compile(program);
+  const at::Tensor x = torch::randn({6, 33});
+  const at::Tensor y = torch::randn({6, 33});
+  const std::vector<at::Tensor> wanted = program(x, y);
+  for (int i = 0; i < 2; ++i) {
+    const Values found = elements(fast(x, y));
+    for (std::size_t k = 0; k < 2; ++k)
+      EXPECT_TRUE(torch::allclose(found[k].toTensor(), wanted[k], 1.3e-6, 1e-5)) << k;
+  }
+  for (const char* gone : {"empty_like", "fill_", "sub_", "mul_", "add_", "relu_"})
+    EXPECT_THAT(fast.stage("fused"), Not(HasSubstr(gone)));
+}
+
+// Where somebody can see the write, it stays.
+TEST(Compile, InPlaceOperatorsThatOthersSeeStay) {
+  torch::NoGradGuard no_grad;
+  const auto input = [](at::Tensor x) {
+    x.add_(1);
+    return x.exp() * 2 + 1;
+  };
+  const auto view = [](at::Tensor x) {
+    at::Tensor a = x * 2;
+    at::Tensor row = a.select(0, 0);
+    a.add_(1);
+    return row.exp() * 2 + row;
+  };
+  const auto dtype = [](at::Tensor x) {
+    at::Tensor a = x * 2;
+    a.add_(torch::ones({3, 4}, torch::kDouble));
+    return a.exp() * 2 + 1;
+  };
+  const auto check = [](auto program) {
+    const Compiled fast = compile(program);
+    for (int i = 0; i < 3; ++i) {
+      const at::Tensor x = torch::randn({3, 4});
+      const at::Tensor mine = x.clone();
+      const at::Tensor eagers = x.clone();
+      const at::Tensor found = fast(mine).toTensor();
+      const at::Tensor wanted = program(eagers);
+      EXPECT_EQ(found.scalar_type(), wanted.scalar_type());
+      EXPECT_TRUE(torch::allclose(found, wanted, 1.3e-6, 1e-5));
+      EXPECT_TRUE(torch::equal(mine, eagers));
+    }
+  };
+  check(input);
+  check(view);
+  check(dtype);
+}
+
+// The first call, which captures, leaves the traces of one call.
+TEST(Compile, ABufferIsUpdatedOncePerCall) {
+  torch::NoGradGuard no_grad;
+  torch::manual_seed(0);
+  torch::nn::Sequential one(torch::nn::BatchNorm1d(4), torch::nn::Dropout(0.5), torch::nn::Tanh());
+  torch::nn::Sequential two(torch::nn::BatchNorm1d(4), torch::nn::Dropout(0.5), torch::nn::Tanh());
+  const Compiled fast = compile(two);
+  for (int i = 0; i < 3; ++i) {
+    const at::Tensor x = torch::randn({8, 4});
+    torch::manual_seed(i);
+    const at::Tensor wanted = one->forward(x);
+    torch::manual_seed(i);
+    EXPECT_TRUE(torch::allclose(fast(x).toTensor(), wanted, 1.3e-6, 1e-6)) << i;
+  }
+  const auto buffers = one->named_buffers();
+  for (const auto& item : two->named_buffers())
+    EXPECT_TRUE(
+        torch::allclose(item.value().to(torch::kDouble), buffers[item.key()].to(torch::kDouble)))
+        << item.key();
+}
+
 TEST(Compile, KeywordsRun) {
   const Compiled fast = compile(*symbolic_trace([](Proxy x, Proxy y) { return x * 2 + y; }));
   const at::Tensor x = torch::randn({3});

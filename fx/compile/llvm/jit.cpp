@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <string_view>
+#include <unordered_map>
 
 #include "fx/base/error.h"
 #include "fx/compile/llvm/emit.h"
@@ -165,6 +166,47 @@ class LlvmCode : public KernelCode {
   orc::JITDylib* library_ = nullptr;
 };
 
+std::atomic<std::uint64_t> compilations{0};
+
+// All that code is made of, as bytes: no names, no numbers of inputs.
+std::string key_of(const Nest& nest, const KernelShape& shape) {
+  std::string key;
+  const auto add = [&key](auto value) {
+    key.append(reinterpret_cast<const char*>(&value), sizeof value);
+  };
+  add(nest.num_kept);
+  add(nest.axes.size());
+  add(shape.lanes_reduced);
+  for (std::size_t k = 0; k < nest.operands.size(); ++k) {
+    add(nest.operands[k].type);
+    add(shape.lane_strides[k]);
+    for (const std::vector<int>& dims : nest.operands[k].dims_of_axis) add(dims.empty());
+  }
+  add(nest.values.size());
+  for (const NestValue& v : nest.values) {
+    add(v.op);
+    add(v.type);
+    for (ValueId arg : v.args) add(arg);
+    add(v.index);
+    if (v.op != Op::kConstant) continue;
+    add(v.number.isFloatingPoint());
+    if (v.number.isFloatingPoint())
+      add(v.number.toDouble());
+    else
+      add(v.number.toLong());
+  }
+  for (const NestReduction& r : nest.reductions) {
+    add(r.reduce);
+    add(r.input);
+  }
+  add(nest.stores.size());
+  for (const NestStore& s : nest.stores) {
+    add(s.operand);
+    add(s.value);
+  }
+  return key;
+}
+
 }  // namespace
 
 const std::string& jit_problem() {
@@ -186,8 +228,28 @@ const std::string& jit_problem() {
   return problem;
 }
 
-std::unique_ptr<KernelCode> compile_kernel(const Nest& nest, const KernelShape& shape) {
-  return std::make_unique<LlvmCode>(nest, shape);
+std::uint64_t num_compilations() { return compilations.load(); }
+
+std::shared_ptr<const KernelCode> compile_kernel(const Nest& nest, const KernelShape& shape) {
+  // Never destroyed, as the compiler itself.
+  static auto* mutex = new std::mutex();
+  static auto* cache = new std::unordered_map<std::string, std::weak_ptr<const KernelCode>>();
+  const std::string key = key_of(nest, shape);
+  {
+    const std::lock_guard lock(*mutex);
+    if (const auto found = cache->find(key); found != cache->end())
+      if (auto code = found->second.lock()) return code;
+  }
+  auto made = std::make_shared<LlvmCode>(nest, shape);
+  ++compilations;
+  const std::lock_guard lock(*mutex);
+  // Those that went are swept now and then, so that the table stays as large as what lives.
+  if (cache->size() >= 64 && (cache->size() & (cache->size() - 1)) == 0)
+    std::erase_if(*cache, [](const auto& entry) { return entry.second.expired(); });
+  auto& slot = (*cache)[key];
+  if (auto other = slot.lock()) return other;
+  slot = made;
+  return made;
 }
 
 std::string kernel_text(const Nest& nest, const KernelShape& shape, CodeStage stage) {
