@@ -337,6 +337,34 @@ TEST_F(VectorMath, TailsAndStridesChangeNothing) {
   }
 }
 
+// Where functions of the library would overflow, and on either side.
+TEST_F(VectorMath, DoublesNextToOverflow) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const at::Tensor half = torch::tensor({0.5, 1.5, 700.0, 708.9, 709.1, 709.9, 710.4, 710.5, 2e8,
+                                         3e8, 1e100, 1e155, 1.797e308, infinity, std::nan("")},
+                                        at::kDouble);
+  const at::Tensor x = torch::cat({half, -half});
+  const std::pair<Op, at::Tensor> rows[] = {{Op::kSinh, at::sinh(x)},
+                                            {Op::kCosh, at::cosh(x)},
+                                            {Op::kAsinh, at::asinh(x)},
+                                            {Op::kAcosh, at::acosh(x)}};
+  for (const auto& [op, wanted] : rows) {
+    TensorProgram program;
+    const std::vector<std::int64_t> sizes{30};
+    const Tensor result = program.apply(op, {program.input(at::kDouble, sizes)});
+    const Kernel kernel("double", program, {result}, {{0}});
+    std::vector<at::Tensor> out;
+    ASSERT_TRUE(kernel.run(std::vector<at::Tensor>{x}, out)) << to_string(op);
+    for (std::int64_t i = 0; i < x.size(0); ++i) {
+      const double got = out[0][i].item<double>();
+      const double exact = wanted[i].item<double>();
+      EXPECT_TRUE(got == exact || (std::isnan(got) && std::isnan(exact)) ||
+                  std::abs(got - exact) <= 1e-15 * std::abs(exact))
+          << to_string(op) << " of " << x[i].item<double>() << ": " << got << ", not " << exact;
+    }
+  }
+}
+
 // A kernel that also computes in float64 has half as many lanes, which are eight floats and
 // AVX2's instructions with AVX-512, four with AVX2.
 TEST_F(VectorMath, BesideDoublesTheSameBits) {
@@ -388,7 +416,8 @@ TEST_F(VectorMath, RareArgumentsInAnyLoop) {
     TensorProgram program;
     const Tensor a = program.apply(Op::kSin, {program.input(at::kFloat, sizes)});
     const std::vector<std::int64_t> dims{dim};
-    const Kernel kernel("sum", program, {program.reduce(Reduce::kSum, a, dims, false)}, {{0}});
+    const Tensor sum = program.reduce(Reduce::kSum, a, dims, false);
+    const Kernel kernel("sum", program, {sum}, {{0}});
     std::vector<at::Tensor> out;
     ASSERT_TRUE(kernel.run(std::vector<at::Tensor>{x}, out));
     EXPECT_TRUE(at::allclose(out[0], sin_x.to(at::kDouble).sum(dim).to(at::kFloat), 0, 1e-5))

@@ -58,4 +58,41 @@ namespace fx::loops {
   }
 }
 
+::llvm::Value* mended_double(::llvm::IRBuilder<>& ir, unsigned lanes, Op op, ::llvm::Value* arg,
+                             const std::function<::llvm::Value*(Op, ::llvm::Value*)>& library) {
+  math::Builder b = math::Builder(ir, lanes, false).doubles();
+  const math::Floats x = b.floats(arg);
+  const math::Floats a = math::abs(x);
+  const math::Floats quick = b.floats(library(op, arg));
+  switch (op) {
+    case Op::kAsinh:
+    case Op::kAcosh: {
+      // The logarithm of twice the argument.
+      constexpr double kLn2 = 0.69314718055994530942;
+      const math::Mask large = (op == Op::kAsinh ? a : x) > 0x1p28;
+      return b
+          .unless_any(large, quick,
+                      [&] {
+                        const math::Floats y = b.floats(library(Op::kLog, a.v)) + kLn2;
+                        return op == Op::kAsinh ? math::copysign(y, x) : y;
+                      })
+          .v;
+    }
+    case Op::kSinh:
+    case Op::kCosh: {
+      // e^a / 2 as the square of e^(a/2), halved in between.
+      return b
+          .unless_any(a > 709.0, quick,
+                      [&] {
+                        const math::Floats root = b.floats(library(Op::kExp, (a * 0.5).v));
+                        const math::Floats y = (root * 0.5) * root;
+                        return op == Op::kSinh ? math::copysign(y, x) : y;
+                      })
+          .v;
+    }
+    default:
+      return quick.v;
+  }
+}
+
 }  // namespace fx::loops

@@ -23,6 +23,11 @@ class VectorMath {
   math::Builder b_;
 };
 
+/// A float64 function of the library, whose asinh and acosh overflow above 1e154, its sinh and cosh
+/// below their largest results: there from its log and exp. May begin new blocks.
+::llvm::Value* mended_double(::llvm::IRBuilder<>& ir, unsigned lanes, Op op, ::llvm::Value* arg,
+                             const std::function<::llvm::Value*(Op, ::llvm::Value*)>& library);
+
 namespace math {
 
 Floats exp(Floats x);

@@ -246,6 +246,9 @@ Value* VectorOps::function(Op op, c10::ScalarType type, ::llvm::ArrayRef<Value*>
   const auto library = [&]() -> Value* { return library_call(op, type, args); };
   if (type == c10::ScalarType::Float)
     if (Value* own = VectorMath(ir_, lanes_, wide_).call(op, args, library)) return own;
+  if (type == c10::ScalarType::Double && args.size() == 1)
+    return mended_double(ir_, lanes_, op, args[0],
+                         [&](Op other, Value* x) { return library_call(other, type, {x}); });
   return library();
 }
 
