@@ -162,6 +162,16 @@ struct Argument {
                    std::vector<std::vector<double>>>;              // as_float_lists
   Value value;
 
+  // All defined below, where the class is complete: its own kind is in one of the alternatives,
+  // which clang would need to know here.
+  Argument() noexcept;
+  Argument(Value v) noexcept;
+  Argument(const Argument& other);
+  Argument(Argument&& other) noexcept;
+  Argument& operator=(const Argument& other);
+  Argument& operator=(Argument&& other) noexcept;
+  ~Argument();
+
   /// The tag in the file, "as_tensor".
   std::string_view tag() const;
   template <typename T>
@@ -169,6 +179,14 @@ struct Argument {
     return std::get_if<T>(&value);
   }
 };
+
+inline Argument::Argument() noexcept = default;
+inline Argument::Argument(Value v) noexcept : value(std::move(v)) {}
+inline Argument::Argument(const Argument& other) = default;
+inline Argument::Argument(Argument&& other) noexcept = default;
+inline Argument& Argument::operator=(const Argument& other) = default;
+inline Argument& Argument::operator=(Argument&& other) noexcept = default;
+inline Argument::~Argument() = default;
 
 enum class ArgumentKind : std::uint8_t { kUnknown = 0, kPositional = 1, kKeyword = 2 };
 
