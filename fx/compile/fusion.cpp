@@ -250,7 +250,8 @@ class FusionPlanner {
                  std::vector<const Node*>& outside) const {
     for_each_predecessor(node, [&](const Node& p) {
       const Info& info = infos_.at(&p);
-      if (info.supported && info.group == kNone && (info.view || is_getitem(p)))
+      if (info.supported && info.group == kNone &&
+          ((info.view && p.users().size() == 1) || is_getitem(p)))
         producers(p, found, outside);
       else if (const int group = group_of(p); group != kNone)
         found.push_back(group);
@@ -385,15 +386,21 @@ bool is_lowered_view(const Node& node) {
   return false;
 }
 
+// Not of memory that is written to: some views are copies, depending on the strides (flatten, to),
+// and two copies would part.
 void copy_views_for_each_user(Graph& graph) {
+  const AliasAnalysis aliases(graph);
   // From the last one, so that chains of views are copied as chains.
   std::vector<Node*> nodes;
   for (Node& node : graph.nodes()) nodes.push_back(&node);
   for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
     Node& node = **it;
-    if (node.users().size() < 2 || !is_lowered_view(node)) continue;
-    std::vector<Node*> users = node.users().to_vector();
-    for (std::size_t i = 1; i < users.size(); ++i) {
+    if (node.users().size() < 2 || aliases.is_written(node) || !is_lowered_view(node)) continue;
+    const std::vector<Node*> users = node.users().to_vector();
+    // The original stays with the output, which wants the view itself, or else with its first user.
+    const bool returned =
+        std::any_of(users.begin(), users.end(), [](const Node* user) { return user->is_output(); });
+    for (std::size_t i = returned ? 0 : 1; i < users.size(); ++i) {
       if (users[i]->is_output()) continue;
       const auto at = graph.inserting_before(*node.next());
       users[i]->replace_input_with(node, graph.node_copy(node));
