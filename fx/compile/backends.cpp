@@ -80,7 +80,7 @@ void check_options(const CompileOptions& options) {
 Compilation compile_with_backend(const std::shared_ptr<GraphModule>& module, const Values& inputs,
                                  const CompileOptions& options) {
   Compilation out{.module = module};
-  out.stages.push_back({"captured", module->graph().str()});
+  out.stages.push_back({"captured", module->graph().str() + "\n"});
   const auto forward = [](std::shared_ptr<GraphModule> target) -> CompiledFunction {
     return [target = std::move(target)](Values args, KwValues kwargs) {
       return target->forward(std::move(args), std::move(kwargs));

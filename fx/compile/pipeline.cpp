@@ -12,7 +12,7 @@
 namespace fx::loops {
 namespace {
 
-std::string graph_text(const GraphModule& module) { return module.graph().str(); }
+std::string graph_text(const GraphModule& module) { return module.graph().str() + "\n"; }
 
 // Freezing takes the values of parameters for constants.
 std::string passes_text(const GraphModule& module, const CompileOptions& options) {
