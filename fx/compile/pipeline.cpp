@@ -75,6 +75,10 @@ PipelineOutput run_pipeline(const std::shared_ptr<GraphModule>& module, const Va
   // 4. Each group as a module of its own, and that as a kernel.
   const std::vector<Node*> calls =
       fuse_by_partitions(*module, plan.groups, {.prefix = "kernel_", .recompile = false});
+  // While the groups are graphs still, of which it is known what they return.
+  const MemoryReport memory = memory_report(module->graph());
+  out.explanation += "peak memory of results " + std::to_string(memory.peak_bytes) + " bytes, " +
+                     std::to_string(operators.peak_bytes) + " without kernels\n";
   for (const Node* call : calls) {
     const std::string& path = call->target().str();
     auto group = std::dynamic_pointer_cast<GraphModule>(module->find_submodule(path));
@@ -90,9 +94,6 @@ PipelineOutput run_pipeline(const std::shared_ptr<GraphModule>& module, const Va
   last_options.recompile = false;
   PassManager("cse,dce", std::move(last_options)).run(*module);
   out.stages.push_back({"fused", graph_text(*module)});
-  const MemoryReport memory = memory_report(module->graph());
-  out.explanation += "peak memory of results " + std::to_string(memory.peak_bytes) + " bytes, " +
-                     std::to_string(operators.peak_bytes) + " without kernels\n";
   module->recompile();
   return out;
 }

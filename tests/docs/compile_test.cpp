@@ -48,6 +48,51 @@ TEST(CompilePage, S0_83_code_that_nobody_traced) {
   page.expect_output("program", captured.text());
 }
 
+TEST(CompilePage, S0_01_four_routes) {
+  Page page("guide/compile.md");
+  Capture captured;
+  // [routes]
+  auto gm = fx::symbolic_trace([](auto x) { return relu(x) + 1; });
+  at::Tensor x = torch::tensor({-2.0, 3.0});
+
+  std::cout << (*gm)(x).toTensor().sum().item<double>() << "\n";  // 1. call it
+
+  struct Twice : fx::Interpreter {  // 2. run it your way, node by node
+    using fx::Interpreter::Interpreter;
+    fx::Value run_node(fx::Node& node) override {
+      fx::Value value = fx::Interpreter::run_node(node);
+      return node.calls("torch.relu") ? fx::Value(value.toTensor() * 2) : value;
+    }
+  };
+  std::cout << Twice(*gm).run({x}).toTensor().sum().item<double>() << "\n";
+
+  for (fx::Node& node : gm->graph().nodes())  // 3. change it
+    if (node.calls("operator.add")) node.update_arg(1, 100);
+  gm->recompile();
+  std::cout << (*gm)(x).toTensor().sum().item<double>() << "\n";
+
+  auto fast = fx::compile(gm);  // 4. compile it
+  std::cout << fast(x).toTensor().sum().item<double>() << "\n";
+  // [end]
+  page.expect_output("routes", captured.text());
+}
+
+TEST(CompilePage, S0_82_hooks_on_nodes_need_the_interpreter) {
+  Page page("guide/compile.md");
+  Capture captured;
+  // [opt_out]
+  auto gm = fx::symbolic_trace([](auto x) { return relu(x) + 1; });
+  auto slow = fx::compile(gm, {.backend = "interpret"});  // same interface, node by node
+
+  fx::Interpreter interpreter(*gm);  // and with hooks
+  auto handle = interpreter.register_node_post_hook(
+      [](fx::Node& node, const fx::Value&) { std::cout << node.name() << "\n"; });
+  at::Tensor y = interpreter.run({torch::ones({2})}).toTensor();
+  std::cout << torch::equal(y, slow(torch::ones({2})).toTensor()) << "\n";
+  // [end]
+  page.expect_output("opt_out", captured.text());
+}
+
 TEST(CompilePage, explain) {
   Page page("guide/compile.md");
   Capture captured;
