@@ -2,8 +2,10 @@
 
 #include <torch/nn/module.h>
 
+#include <atomic>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -77,8 +79,15 @@ class GraphModule : public torch::nn::Module, public GraphOwner {
   /// Builds the executable form of the graph; also of nested GraphModules. O(nodes). A broken graph
   /// compiles; running it fails with the node named. Edits take effect in calls only after this.
   void recompile();
-  /// Whether the graph changed since the last recompile.
+  /// Whether the graph changed since the program was built, or a lazy recompile waits for a call.
   bool needs_recompile() const noexcept;
+  /// Of a lazy module, recompile() only notes that there is something to build; the next call, from
+  /// any thread, builds it once, of the graph as it then stands. Of use where many edits each
+  /// recompile. Switching it off builds what waits. (torch.fx: _LazyGraphModule)
+  void set_lazy_recompile(bool lazy);
+  bool lazy_recompile() const noexcept { return lazy_recompile_; }
+  /// recompile() at once, also of a lazy module. (torch.fx: force_recompile, real_recompile)
+  void force_recompile();
 
   /// Runs the program: one value for each placeholder, in order; missing ones take their default.
   /// With in_spec, structured inputs are flattened first, and with out_spec outputs are restored.
@@ -199,11 +208,15 @@ class GraphModule : public torch::nn::Module, public GraphOwner {
   void move_constants(std::optional<torch::Device> device, std::optional<torch::Dtype> dtype,
                       bool non_blocking);
   torch::nn::Module& make_parents(std::string_view path, std::string* leaf);
+  void build_waiting();
 
   std::shared_ptr<Graph> graph_;
   std::string class_name_;
   std::shared_ptr<const Executable> executable_;
   std::uint64_t compiled_version_ = 0;
+  bool lazy_recompile_ = false;
+  std::atomic<bool> build_waits_ = false;  // executable_ is of an older graph, or null
+  std::mutex build_mutex_;                 // held while a waiting build is done
   std::map<std::string, at::Tensor, std::less<>> constants_;
   std::map<std::string, bool, std::less<>> non_persistent_;  // buffer paths outside the state_dict
   std::optional<TreeSpec> in_spec_;

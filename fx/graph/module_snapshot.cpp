@@ -141,6 +141,7 @@ void ModuleSnapshot::add(torch::nn::Module& module, std::shared_ptr<torch::nn::M
                            graph_module->class_name_,
                            graph_module->executable_,
                            graph_module->needs_recompile(),
+                           graph_module->build_waits_,
                            graph_module->constants_,
                            graph_module->non_persistent_,
                            graph_module->in_spec_,
@@ -183,6 +184,7 @@ void ModuleSnapshot::restore() {
     state.content->restore();
     module.class_name_ = state.class_name;
     module.executable_ = state.executable;
+    module.build_waits_ = state.build_waits;
     if (!state.needs_recompile) module.compiled_version_ = state.graph->version();
     module.constants_ = state.constants;
     module.non_persistent_ = state.non_persistent;

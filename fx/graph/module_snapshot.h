@@ -98,6 +98,7 @@ class ModuleSnapshot {
     std::string class_name;
     std::shared_ptr<const Executable> executable;
     bool needs_recompile;
+    bool build_waits;
     std::map<std::string, at::Tensor, std::less<>> constants;
     std::map<std::string, bool, std::less<>> non_persistent;
     std::optional<TreeSpec> in_spec;

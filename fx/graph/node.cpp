@@ -228,6 +228,13 @@ void Node::set_op(Opcode op, Target target) {
   ++graph_->version_;
 }
 
+void Node::set_type(std::string_view type) {
+  const Symbol symbol(type);
+  if (symbol == type_) return;
+  type_ = symbol;
+  ++graph_->version_;
+}
+
 void Node::set_args(Args args) {
   unlink_inputs();
   args_.assign(std::move(args));

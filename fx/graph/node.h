@@ -186,7 +186,7 @@ class Node {
   // --- the rest ------------------------------------------------------------------------------
   /// Optional type annotation, printed as ": T"; empty if none.
   const std::string& type() const noexcept { return type_.str(); }
-  void set_type(std::string_view type) { type_ = Symbol(type); }
+  void set_type(std::string_view type);
   const Meta& meta() const noexcept;
   Meta& meta() noexcept;
   /// meta()["stack_trace"], or empty.
