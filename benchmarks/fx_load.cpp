@@ -31,17 +31,17 @@ void load_pt2(benchmark::State& state) {
 constexpr std::size_t kNodes = 10000;
 
 // A sum of parameters: a get_attr for every other node.
-GraphModule sum_of_parameters() {
+std::shared_ptr<GraphModule> sum_of_parameters() {
   auto graph = std::make_shared<Graph>();
-  GraphModule module(graph);
+  auto module = std::make_shared<GraphModule>(graph);
   Node* sum = &graph->placeholder("x");
   for (std::size_t i = 0; i < kNodes / 2; ++i) {
     const std::string name = "p" + std::to_string(i);
-    module.set_parameter(name, torch::ones({16}));
+    module->set_parameter(name, torch::ones({16}));
     sum = &graph->call_function("torch.add", {*sum, graph->get_attr(name)});
   }
   graph->output(*sum);
-  module.recompile();
+  module->recompile();
   return module;
 }
 
@@ -58,10 +58,10 @@ class TemporaryFile {
 };
 
 void save_module(benchmark::State& state) {
-  const GraphModule module = sum_of_parameters();
+  const auto module = sum_of_parameters();
   const TemporaryFile file;
   measure(state, kNodes, [&] {
-    save(module, file.path());
+    save(*module, file.path());
     return 0;
   });
   state.counters["file_bytes"] = static_cast<double>(std::filesystem::file_size(file.path()));
@@ -69,7 +69,7 @@ void save_module(benchmark::State& state) {
 
 void load_module(benchmark::State& state) {
   const TemporaryFile file;
-  save(sum_of_parameters(), file.path());
+  save(*sum_of_parameters(), file.path());
   measure(state, kNodes, [&] { return load(file.path()); });
 }
 

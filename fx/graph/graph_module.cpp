@@ -8,6 +8,7 @@
 #include "fx/base/error.h"
 #include "fx/base/text.h"
 #include "fx/graph/argument_value.h"
+#include "fx/graph/lazy_recompile.h"
 #include "fx/graph/module_access.h"
 #include "fx/graph/module_copies.h"
 #include "fx/graph/module_types.h"
@@ -76,15 +77,25 @@ Found find_attribute(const torch::nn::Module& root, std::string_view path) {
 // --- construction
 // ----------------------------------------------------------------------------------
 
+namespace {
+thread_local bool t_makes_lazy = false;
+}
+
+UseLazyRecompile::UseLazyRecompile(bool lazy) noexcept : before_(t_makes_lazy) {
+  t_makes_lazy = lazy;
+}
+UseLazyRecompile::~UseLazyRecompile() { t_makes_lazy = before_; }
+bool UseLazyRecompile::active() noexcept { return t_makes_lazy; }
+
 GraphModule::GraphModule(std::shared_ptr<Graph> graph, std::string class_name)
-    : class_name_(std::move(class_name)) {
+    : class_name_(std::move(class_name)), lazy_recompile_(UseLazyRecompile::active()) {
   adopt_graph(std::move(graph));
   recompile();
 }
 
 GraphModule::GraphModule(const torch::nn::Module& root, std::shared_ptr<Graph> graph,
                          std::string class_name, Share share, const Constants& constants)
-    : class_name_(std::move(class_name)) {
+    : class_name_(std::move(class_name)), lazy_recompile_(UseLazyRecompile::active()) {
   FX_ASSERT(graph != nullptr, "a GraphModule needs a graph");
   for (const auto& [path, tensor] : constants) set_constant(path, tensor);
   if (share == Share::kAll) share_state(root, *graph);
@@ -499,6 +510,7 @@ std::shared_ptr<GraphModule> GraphModule::copy_with(detail::ModuleCopies& copies
       copy->meta_.set(key, std::weak_ptr<GraphModule>(copy));
   }
   detail::training(*copy) = is_training();
+  copy->lazy_recompile_ = lazy_recompile_ || UseLazyRecompile::active();
   copy->set_graph(graph_->clone());
   detail::carry_hooks(*graph_, copy->graph());
   if (detail::NodeHooks* hooks = detail::find_hooks(copy->graph())) hooks->deep_copy(*copy);

@@ -1,11 +1,10 @@
 #include <torch/torch.h>
 
-#include <random>
-
 #include "fx/interpret/compare.h"
 #include "fx/interpret/interpreter.h"
 #include "fx/interpret/value_map.h"
 #include "tests/graph/graphs.h"
+#include "tests/random/choices.h"
 
 /// eager = Interpreter = GraphModule.
 namespace fx {
@@ -213,18 +212,17 @@ TEST(Differential, numbers_in_arithmetic_and_autograd) {
   EXPECT_TRUE(at::equal(in.grad(), torch::tensor({2.0f, 2.0f})));
 }
 
-// A random program over tensors of one shape, numbers and lists, with shared and unused values.
-std::shared_ptr<Graph> random_program(std::mt19937& random) {
+// The same on every machine: a random program over tensors of one shape, numbers and lists, with
+// shared and unused values.
+std::shared_ptr<Graph> random_program(fuzz::Choices& choose) {
   auto graph = std::make_shared<Graph>();
   std::vector<Node*> tensors{&graph->placeholder("x"), &graph->placeholder("y")};
   std::vector<Node*> ints{&graph->placeholder("n")};
-  auto pick = [&](const std::vector<Node*>& from) -> Node& {
-    return *from[std::uniform_int_distribution<std::size_t>(0, from.size() - 1)(random)];
-  };
+  auto pick = [&](const std::vector<Node*>& from) -> Node& { return *choose.pick(from); };
   auto tensor_or_number = [&]() -> Argument {
-    switch (random() % 4) {
+    switch (choose.below(4)) {
       case 0:
-        return static_cast<int>(random() % 5) - 2;
+        return choose.between(-2, 2);
       case 1:
         return 0.5;
       case 2:
@@ -236,16 +234,18 @@ std::shared_ptr<Graph> random_program(std::mt19937& random) {
   constexpr std::array kUnary{"torch.relu", "aten::neg", "operator.neg", "torch.tanh", "aten::abs"};
   constexpr std::array kBinary{"operator.add", "operator.mul", "torch.sub", "torch.maximum",
                                "aten::add.Tensor"};
-  const std::size_t length = 5 + random() % 40;
+  const std::size_t length = 5 + choose.below(40);
   for (std::size_t i = 0; i < length; ++i) {
-    switch (random() % 7) {
+    switch (choose.below(7)) {
       case 0:
-      case 1:
-        tensors.push_back(&graph->call_function(kUnary[random() % kUnary.size()], {pick(tensors)}));
+      case 1: {
+        const std::string op = kUnary[choose.below(kUnary.size())];
+        tensors.push_back(&graph->call_function(op, {pick(tensors)}));
         break;
+      }
       case 2:
       case 3: {
-        const std::string op = kBinary[random() % kBinary.size()];
+        const std::string op = kBinary[choose.below(kBinary.size())];
         const Argument other = op == "torch.maximum" ? Argument(pick(tensors)) : tensor_or_number();
         tensors.push_back(&graph->call_function(op, {pick(tensors), other}));
         break;
@@ -256,8 +256,7 @@ std::shared_ptr<Graph> random_program(std::mt19937& random) {
       case 5: {
         Node& cat =
             graph->call_function("torch.stack", {Argument::list({pick(tensors), pick(tensors)})});
-        tensors.push_back(
-            &graph->call_function("operator.getitem", {cat, static_cast<int>(random() % 2)}));
+        tensors.push_back(&graph->call_function("operator.getitem", {cat, choose.between(0, 1)}));
         break;
       }
       default:
@@ -272,10 +271,10 @@ std::shared_ptr<Graph> random_program(std::mt19937& random) {
 }
 
 TEST(Differential, random_programs) {
-  std::mt19937 random(20240601);
+  fuzz::Choices choose(20240601);
   const CompareOptions exact{0, 0};
   for (int round = 0; round < 200; ++round) {
-    auto graph = random_program(random);
+    auto graph = random_program(choose);
     GraphModule gm(graph);
     torch::manual_seed(round);
     const Values inputs{torch::randn({2, 3}), torch::randn({2, 3}), 2};
