@@ -83,14 +83,15 @@ TEST(Bind, F_202_every_operator_takes_its_arguments_by_position_and_by_name) {
   EXPECT_GT(ran, 350u) << refused << " calls were refused";
 }
 
+const ArgRule& rule_of(const char* name, const char* argument) {
+  const OpInfo& info = OpInfo::of(*Function::get(name));
+  for (const ArgRule& rule : info.overloads.at(0).rules)
+    if (rule.name == argument) return rule;
+  throw std::runtime_error("no such argument");
+}
+
 // torch.fx's type_matches, in the form it has here: whether a value fits an argument.
 TEST(Bind, G_107_which_values_fit_which_arguments) {
-  auto rule_of = [](const char* name, const char* argument) -> const ArgRule& {
-    const OpInfo& info = OpInfo::of(*Function::get(name));
-    for (const ArgRule& rule : info.overloads.at(0).rules)
-      if (rule.name == argument) return rule;
-    throw std::runtime_error("no such argument");
-  };
   const Value tensor = at::ones({2}), ints = c10::List<std::int64_t>({1, 2}),
               floats = c10::List<double>({1, 2}), tensors = c10::List<at::Tensor>({at::ones({2})});
   struct Case {
@@ -128,6 +129,52 @@ TEST(Bind, G_107_which_values_fit_which_arguments) {
     Value out;
     EXPECT_EQ(convert_argument(rule_of(each.name, each.argument), each.value, out), each.fits)
         << each.name << " " << each.argument << " = " << describe(each.value);
+  }
+}
+
+// The pairs of torch.fx's test_type_matches: the type of an argument, and a value of the other
+// type.
+TEST(Bind, E_034_pairs_of_type_matches) {
+  const ArgRule& number = rule_of("aten::add.Tensor", "alpha");   // Union[int, float] as well
+  const ArgRule& integer = rule_of("aten::softmax.int", "dim");   // int
+  const ArgRule& ints = rule_of("aten::sum.dim_IntList", "dim");  // Optional[List[int]]
+  const ArgRule& sizes = rule_of("aten::view", "size");           // List[int]
+  const ArgRule& tensors = rule_of("aten::cat", "tensors");       // List[Tensor]
+  const ArgRule& tensor = rule_of("aten::relu", "self");          // Tensor
+  const at::Tensor parameter = at::ones({2}).set_requires_grad(true);
+  const Value list_of_ints = c10::List<std::int64_t>({1, 2});
+  const Value tuple_of_ints = c10::ivalue::Tuple::create({Value(1), Value(2)});
+  const Value no_ints = c10::ivalue::Tuple::create(std::vector<Value>{});
+  const Value tuple_of_tensors = c10::ivalue::Tuple::create({Value(parameter), Value(parameter)});
+  struct Case {
+    const ArgRule& rule;
+    Value value;
+    bool fits;
+  };
+  const std::vector<Case> cases = {
+      {number, 1, true},
+      {number, 1.5, true},
+      {number, "text", false},
+      {integer, 1, true},
+      {integer, 1.5, false},
+      {ints, 1, true},
+      {ints, list_of_ints, true},
+      {ints, tuple_of_ints, true},
+      {ints, Value(), true},
+      {sizes, list_of_ints, true},
+      {sizes, tuple_of_ints, true},
+      {sizes, no_ints, true},
+      {sizes, tuple_of_tensors, false},
+      {sizes, Value(), false},
+      {tensors, list_of_ints, false},
+      {tensors, tuple_of_tensors, true},
+      {tensor, parameter, true},
+      {tensor, tuple_of_tensors, false},
+  };
+  for (const Case& each : cases) {
+    Value out;
+    EXPECT_EQ(convert_argument(each.rule, each.value, out), each.fits)
+        << each.rule.name << " = " << describe(each.value);
   }
 }
 
