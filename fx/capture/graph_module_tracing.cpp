@@ -29,25 +29,6 @@ bool is_traced(const Value& value) {
   return false;
 }
 
-TraceArg traced(const Value& value) {
-  if (value.isTensor()) return TraceArg(value.toTensor());
-  if (is_sequence(value)) {
-    std::vector<TraceArg> items;
-    for (const Value& item : elements(value)) items.push_back(traced(item));
-    return value.isTuple() ? TraceArg::tuple(std::move(items)) : TraceArg::list(std::move(items));
-  }
-  auto refuse = [](const Value& leaf) -> Argument {
-    throw TraceError(ErrorCode::kBadArgument, "a graph cannot hold a " + describe(leaf));
-  };
-  if (value.isGenericDict()) {
-    std::vector<std::pair<Argument, TraceArg>> items;
-    for (const auto& item : value.toGenericDict())
-      items.emplace_back(argument_of(item.key(), refuse), traced(item.value()));
-    return TraceArg::dict(std::move(items));
-  }
-  return TraceArg(argument_of(value, refuse));
-}
-
 Value value_of(const TraceArg& arg) {
   switch (arg.kind()) {
     case TraceArg::Kind::kArgument:
@@ -126,6 +107,25 @@ class Environment {
 };
 
 }  // namespace
+
+TraceArg traced(const Value& value) {
+  if (value.isTensor()) return TraceArg(value.toTensor());
+  if (is_sequence(value)) {
+    std::vector<TraceArg> items;
+    for (const Value& item : elements(value)) items.push_back(traced(item));
+    return value.isTuple() ? TraceArg::tuple(std::move(items)) : TraceArg::list(std::move(items));
+  }
+  auto refuse = [](const Value& leaf) -> Argument {
+    throw TraceError(ErrorCode::kBadArgument, "a graph cannot hold a " + describe(leaf));
+  };
+  if (value.isGenericDict()) {
+    std::vector<std::pair<Argument, TraceArg>> items;
+    for (const auto& item : value.toGenericDict())
+      items.emplace_back(argument_of(item.key(), refuse), traced(item.value()));
+    return TraceArg::dict(std::move(items));
+  }
+  return TraceArg(argument_of(value, refuse));
+}
 
 std::optional<Value> GraphModuleTracing::record_call_of(GraphModule& module, Values& inputs,
                                                         KwValues& kwargs) {

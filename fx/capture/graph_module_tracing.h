@@ -15,6 +15,10 @@ class Tracer;
 
 namespace detail {
 
+/// `value` as something to record: tensors, also nested ones, as what the trace knows of them.
+/// @throws TraceError kBadArgument for what no graph can hold.
+TraceArg traced(const Value& value);
+
 /// Tracing through GraphModules: their nodes are recorded again, one by one, as Python's generated
 /// code would do it, so that wrapped functions stay calls, submodules are leaves or not as the
 /// tracer says, and constants keep their names.

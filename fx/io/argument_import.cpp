@@ -167,15 +167,19 @@ void Problems::add(const std::string& what, const std::string& where, bool forbi
     row->nodes.push_back(where);
 }
 
-void Problems::raise(const std::string& label) const {
-  std::string text = label + " cannot be imported:";
+std::string Problems::list() const {
+  std::string text;
   for (const Row& row : rows_) {
     text += "\n  - " + row.what + " (";
     for (std::size_t i = 0; i < row.nodes.size(); ++i) text += (i > 0 ? ", " : "") + row.nodes[i];
     if (row.count > row.nodes.size()) text += ", ... " + std::to_string(row.count) + " in all";
     text += ")";
   }
-  text += "\n";
+  return text + "\n";
+}
+
+void Problems::raise(const std::string& label) const {
+  const std::string text = label + " cannot be imported:" + list();
   throw ImportError(forbidden_ ? ErrorCode::kForbiddenOperator : ErrorCode::kUnsupported, text);
 }
 

@@ -48,12 +48,15 @@ class ValueTable {
   std::set<std::string, std::less<>> expected_;
 };
 
-/// Things in a program that cannot be imported, gathered so that the user sees all at once.
+/// Things in a program that cannot be imported or exported, gathered so that the user sees all at
+/// once.
 class Problems {
  public:
   /// `what` is grouped: "operator aten::foo is unknown"; `where` lists the nodes.
   void add(const std::string& what, const std::string& where, bool forbidden = false);
   bool empty() const { return rows_.empty(); }
+  /// All of them, a line each: "\n  - what (where, where, ... 12 in all)".
+  std::string list() const;
   /// @throws ImportError kUnsupported, or kForbiddenOperator if any problem is one.
   [[noreturn]] void raise(const std::string& label) const;
 

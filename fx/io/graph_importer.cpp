@@ -74,7 +74,8 @@ void GraphImporter::index_metas(const schema::Graph& graph) {
     add(name, meta_reader_.read(number, name));
   for (const auto& [name, number] : graph.sym_bool_values)
     add(name, meta_reader_.read(number, name));
-  for (const auto& [name, number] : graph.sym_float_values) add(name, meta_reader_.read_float());
+  for (const auto& [name, number] : graph.sym_float_values)
+    add(name, meta_reader_.read(number, name));
   for (const schema::Node& node : graph.nodes) expect_outputs(node.outputs);
 }
 

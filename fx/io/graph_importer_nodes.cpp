@@ -1,31 +1,19 @@
 // The part of GraphImporter that turns the file's nodes into the graph's.
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "fx/base/error.h"
 #include "fx/base/text.h"
 #include "fx/io/graph_importer.h"
 #include "fx/io/shown.h"
-#include "fx/ops/builtins.h"
+#include "fx/io/symbolic_targets.h"
 
 namespace fx::io {
 namespace {
 
 constexpr std::string_view kOperatorPrefix = "torch.ops.";
 constexpr std::string_view kHigherOrderPrefix = "torch.ops.higher_order.";
-
-struct SymbolicRow {
-  std::string_view target;
-  std::string_view builtin;
-};
-/// Functions over symbolic numbers that torch has under names of its own.
-constexpr std::array kSymbolic = {
-    SymbolicRow{"torch._sym_sqrt", "math.sqrt"},  SymbolicRow{"torch.sym_float", "builtins.float"},
-    SymbolicRow{"torch.sym_int", "builtins.int"}, SymbolicRow{"torch.sym_max", "builtins.max"},
-    SymbolicRow{"torch.sym_min", "builtins.min"}, SymbolicRow{"torch.sym_not", "operator.not_"},
-};
 
 /// "aten::add.Tensor" for "torch.ops.aten.add.Tensor"; nothing if it is no such name.
 std::optional<std::string> operator_name(std::string_view target) {
@@ -41,15 +29,6 @@ std::optional<std::string> operator_name(std::string_view target) {
   if (space.starts_with("__") || name.starts_with("__class")) return std::nullopt;
   std::string result = std::string(space) + "::" + std::string(name);
   return overload == "default" ? result : result + "." + std::string(overload);
-}
-
-/// "operator.add" for "_operator.add", "builtins.max" for "torch.sym_max"; empty if there is none.
-std::string builtin_name(std::string_view target) {
-  auto row = std::ranges::find(kSymbolic, target, &SymbolicRow::target);
-  if (row != kSymbolic.end()) return std::string(row->builtin);
-  if (target.starts_with("_operator.")) target.remove_prefix(1);
-  if (!target.starts_with("operator.") && !target.starts_with("math.")) return {};
-  return find_builtin(target) != nullptr ? std::string(target) : std::string();
 }
 
 /// "key,path,type;key,path,type": (path, type) pairs, outermost first. Commas inside brackets
@@ -108,7 +87,7 @@ void GraphImporter::import_node(const schema::Node& node, const std::string& whe
   if (node.target.starts_with(kHigherOrderPrefix)) return import_higher_order(node, where);
   if (std::optional<std::string> name = operator_name(node.target))
     return import_operator(node, *name, where);
-  if (std::string builtin = builtin_name(node.target); !builtin.empty())
+  if (std::string builtin = builtin_of_target(node.target); !builtin.empty())
     return import_builtin(node, builtin, where);
   problems_.add(shown(node.target) + " is not the name of an operator that is known", where);
   import_unsupported(node, where);

@@ -9,6 +9,7 @@
 #include "fx/io/file_format.h"
 #include "fx/io/graph_importer.h"
 #include "fx/io/pt2_archive.h"
+#include "fx/io/pt2_origin.h"
 #include "fx/io/save_module.h"
 #include "fx/io/shown.h"
 #include "fx/io/treespec.h"
@@ -80,6 +81,27 @@ RangeConstraints range_constraints(const schema::ExportedProgram& program) {
   return ranges;
 }
 
+// What a writer of the program needs besides the module.
+Pt2OriginPtr origin_of(const schema::ExportedProgram& program, const GraphModule& module) {
+  auto origin = std::make_shared<Pt2Origin>();
+  for (const schema::ModuleCallEntry& entry : program.graph_module.module_call_graph) {
+    if (!entry.fqn.empty()) {
+      origin->modules.push_back(entry.fqn);
+    } else if (entry.signature) {
+      origin->in_spec_text = entry.signature->in_spec;
+      origin->out_spec_text = entry.signature->out_spec;
+      origin->forward_arg_names = entry.signature->forward_arg_names;
+    }
+  }
+  if (module.in_spec()) origin->in_spec = *module.in_spec();
+  if (module.out_spec()) origin->out_spec = *module.out_spec();
+  origin->namedtuple_fields = program.graph_module.treespec_namedtuple_fields;
+  origin->guards_code = program.guards_code;
+  origin->verifiers = program.verifiers;
+  origin->num_inputs = module.graph().placeholders().size();
+  return origin;
+}
+
 // What calls of the program are checked against: the shapes and dtypes it was exported with.
 // Extents that are expressions of symbols are left to the operators. torch.export lets a symbol be
 // 0 or 1 at run time although its range starts at 2, so that lower bounds up to 2 do not count.
@@ -133,6 +155,7 @@ std::shared_ptr<GraphModule> load(const std::string& path, const LoadOptions& op
   module->set_input_guards(io::input_guards(*module, ranges));
   module->meta().set("range_constraints", ranges);
   module->meta().set("warnings", program.warnings);
+  module->meta().set(io::kPt2OriginKey, io::origin_of(program, *module));
   // Train or eval is decided in the operators' arguments; the flag only tells passes whether
   // folding weights is welcome.
   module->eval();

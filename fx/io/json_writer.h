@@ -1,8 +1,12 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
+
+#include "fx/base/text.h"
 
 namespace fx::io {
 
@@ -22,6 +26,12 @@ class JsonWriter {
   }
   JsonWriter& string(std::string_view value);
   JsonWriter& integer(std::int64_t value) { return raw(std::to_string(value)); }
+  /// Infinities and NaN as the strings that torch writes for them.
+  JsonWriter& number(double value) {
+    if (std::isnan(value)) return raw("\"NaN\"");
+    if (std::isinf(value)) return raw(value > 0 ? "\"Infinity\"" : "\"-Infinity\"");
+    return raw(float_repr(value));
+  }
   JsonWriter& boolean(bool value) { return raw(value ? "true" : "false"); }
   JsonWriter& null() { return raw("null"); }
   /// Text that is JSON already.
@@ -32,6 +42,7 @@ class JsonWriter {
   }
 
   const std::string& text() const { return text_; }
+  std::string take() && { return std::move(text_); }
 
  private:
   void comma() {

@@ -12,6 +12,7 @@
 #include "fx/graph/module_types.h"
 #include "fx/graph/text.h"
 #include "fx/io/atomic_file.h"
+#include "fx/io/save_pt2.h"
 #include "fx/io/saved_classes.h"
 #include "fx/io/saved_meta.h"
 #include "fx/io/shown.h"
@@ -238,11 +239,12 @@ class Contents {
 }  // namespace io
 
 void save(const GraphModule& module, const std::string& path, const SaveOptions& options) {
+  if (path.ends_with(".pt2")) return save_pt2(module, path, {.node_meta = options.node_meta});
   io::Contents contents(options);
   contents.add_root(module);
   io::AtomicFile file(path);
   contents.write_to(file);
-  file.commit();
+  file.commit(options.flush);
 }
 
 }  // namespace fx

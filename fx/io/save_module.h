@@ -15,9 +15,14 @@ namespace fx {
 struct SaveOptions {
   /// Also the metadata of nodes that has a text form, and what an exported program says of values.
   bool node_meta = true;
+  /// Wait until the disk has the file. Without it saving is as fast as writing to memory, and the
+  /// file is as whole for every program; only a power failure soon after may leave an older file,
+  /// or an empty one.
+  bool flush = true;
 };
 
-/// Writes `module` with all that belongs to it, for fx::load (docs/archive-format.md): nothing is
+/// Writes `module` with all that belongs to it, for fx::load (docs/archive-format.md); a path that
+/// ends with ".pt2" is written for Python as well (fx::save_pt2, io/save_pt2.h). Nothing is
 /// traced, run or pickled. The file appears whole or not at all; the same module gives the same
 /// bytes.
 /// @throws ImportError kNotSavable naming path and class of what cannot be written (an own module

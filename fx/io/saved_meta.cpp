@@ -161,11 +161,12 @@ class ValueReader {
   explicit ValueReader(const std::string& label) : label_(label) {}
 
   ValueMetaPtr read(const JsonValue& json) {
-    const JsonObject object(
-        json, {"kind", "dtype", "sizes", "strides", "offset", "device", "requires_grad", "number"});
+    const JsonObject object(json, {"kind", "dtype", "sizes", "strides", "offset", "device",
+                                   "requires_grad", "number", "real"});
     auto value = std::make_shared<ValueMeta>();
     value->kind = static_cast<ValueMeta::Kind>(index_of(object.at("kind"), kValueKinds));
     if (const auto number = object.find("number")) value->number = dim(*number);
+    if (const auto real = object.find("real")) value->real = real->to_double();
     if (value->kind != ValueMeta::Kind::kTensor) return value;
     value->dtype = read_dtype(object.at("dtype"));
     value->sizes = dims(object.at("sizes"));
@@ -310,10 +311,11 @@ void write_values(JsonWriter& json, const Graph& graph) {
       if (value.device != at::kCPU)
         json.key("device").string(argument_text(Argument(value.device)));
       if (value.requires_grad) json.key("requires_grad").boolean(true);
-    } else if (value.kind != ValueMeta::Kind::kFloat) {
+    } else if (value.kind != ValueMeta::Kind::kFloat || value.number.expr) {
       json.key("number");
       write_dim(json, value.number);
     }
+    if (value.kind == ValueMeta::Kind::kFloat) json.key("real").number(value.real);
     json.end_object().end_array();
   }
   json.end_array();

@@ -99,6 +99,49 @@ void print(std::string& out, const SymbolicExpr& expr) {
   print_call(out, expr, std::ranges::find(kFunctions, expr.op, &FunctionRow::op)->name);
 }
 
+/// What torch assumes of a symbol when it makes one, by the letter it starts with.
+std::string_view assumptions(std::string_view symbol) {
+  if (symbol.starts_with('u')) return ", integer=True";
+  if (symbol.starts_with("zu")) return "";
+  if (symbol.starts_with('z')) return ", real=True";
+  return ", positive=True, integer=True";
+}
+
+void print_srepr(std::string& out, const SymbolicExpr& expr) {
+  switch (expr.op) {
+    case Op::kInteger:
+      out += "Integer(" + std::to_string(expr.value) + ")";
+      return;
+    case Op::kFloat:
+      out += "Float('" + float_repr(expr.number) + "', precision=53)";
+      return;
+    case Op::kBoolean:
+      out += expr.value != 0 ? "true" : "false";
+      return;
+    case Op::kSymbol:
+      out += "Symbol('" + expr.name + "'";
+      out += assumptions(expr.name);
+      out += ')';
+      return;
+    case Op::kOther:
+      out += expr.name;
+      break;
+    case Op::kMod:
+      out += "PythonMod";
+      break;
+    default:
+      // The first name of a function is the one that torch writes.
+      out += std::ranges::find(kFunctions, expr.op, &FunctionRow::op)->name;
+      break;
+  }
+  out += '(';
+  for (std::size_t i = 0; i < expr.args.size(); ++i) {
+    if (i > 0) out += ", ";
+    print_srepr(out, expr.args[i]);
+  }
+  out += ')';
+}
+
 using Value = std::optional<std::int64_t>;
 
 Value floor_div(std::int64_t a, std::int64_t b) {
@@ -169,6 +212,12 @@ void collect_symbols(const SymbolicExpr& expr, std::vector<std::string>& out) {
 std::string SymbolicExpr::str() const {
   std::string out;
   print(out, *this);
+  return out;
+}
+
+std::string SymbolicExpr::srepr() const {
+  std::string out;
+  print_srepr(out, *this);
   return out;
 }
 

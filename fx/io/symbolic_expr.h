@@ -49,6 +49,11 @@ struct SymbolicExpr {
   /// Python's infix form: "2*s77 + 1", "s0//2", "Max(1, s0)".
   std::string str() const;
 
+  /// sympy's srepr form, which torch.export writes: "Add(Mul(Integer(2), Symbol('s77',
+  /// positive=True, integer=True)), Integer(1))". What is assumed of a symbol follows from its
+  /// name, as torch names them: s0 is a positive integer, u0 an integer, z.. a real number.
+  std::string srepr() const;
+
   /// The symbols that occur, each once, in order of first occurrence. O(nodes * symbols).
   std::vector<std::string> symbols() const;
 

@@ -4,6 +4,7 @@
 
 #include "fx/base/text.h"
 #include "fx/io/json.h"
+#include "fx/io/json_writer.h"
 #include "fx/io/shown.h"
 
 namespace fx::io {
@@ -145,6 +146,76 @@ class TreeReader {
   const NamedTupleFields& named_tuples_;
 };
 
+std::string json_list(const std::vector<std::string>& items) {
+  JsonWriter json;
+  json.begin_array();
+  for (const std::string& item : items) json.string(item);
+  json.end_array();
+  return std::move(json).take();
+}
+
+class TreeWriter {
+ public:
+  explicit TreeWriter(NamedTupleFields& named_tuples) : named_tuples_(named_tuples) {}
+
+  std::string write(const TreeSpec& tree) {
+    json_.begin_array().integer(kProtocol);
+    write_tree(tree, 0);
+    json_.end_array();
+    return std::move(json_).take();
+  }
+
+ private:
+  void write_tree(const TreeSpec& tree, std::size_t depth) {
+    if (depth > kMaxTreeDepth)
+      throw ImportError(ErrorCode::kNotExportable,
+                        "structured inputs or outputs are nested more than " +
+                            std::to_string(kMaxTreeDepth) + " deep");
+    json_.begin_object();
+    if (tree.kind == TreeSpec::Kind::kLeaf) {
+      json_.key("type").null().key("context").null();
+    } else {
+      const auto [type, context] = type_and_context(tree);
+      json_.key("type").string(type).key("context").string(context);
+    }
+    json_.key("children_spec").begin_array();
+    for (const TreeSpec& child : tree.children) write_tree(child, depth + 1);
+    json_.end_array().end_object();
+  }
+
+  std::pair<std::string, std::string> type_and_context(const TreeSpec& tree) {
+    using Kind = TreeSpec::Kind;
+    const auto name = [&](const char* otherwise) {
+      return tree.type_name.empty() ? std::string(otherwise) : tree.type_name;
+    };
+    switch (tree.kind) {
+      case Kind::kTuple:
+        return {name("builtins.tuple"), "null"};
+      case Kind::kList:
+        return {name("builtins.list"), "null"};
+      case Kind::kDict:
+        // What a defaultdict makes of missing keys is not known; as a plain dict it has none.
+        return {tree.type_name == "collections.OrderedDict" ? tree.type_name : "builtins.dict",
+                json_list(tree.keys)};
+      case Kind::kNamedTuple: {
+        const std::string type = name("fx.Tuple");
+        if (std::ranges::find(named_tuples_, type, &NamedTupleFields::value_type::first) ==
+            named_tuples_.end())
+          named_tuples_.emplace_back(type, tree.keys);
+        return {"collections.namedtuple", type};
+      }
+      case Kind::kNone:
+      case Kind::kLeaf:
+        break;
+    }
+    throw ImportError(ErrorCode::kNotExportable,
+                      "None as a container of structured inputs or outputs has no form in Python");
+  }
+
+  NamedTupleFields& named_tuples_;
+  JsonWriter json_;
+};
+
 void append(std::string& out, const TreeSpec& tree) {
   using Kind = TreeSpec::Kind;
   auto items = [&](bool with_keys, std::string_view separator, bool quote) {
@@ -191,6 +262,10 @@ std::string treespec_str(const TreeSpec& tree) {
   std::string out;
   append(out, tree);
   return out;
+}
+
+std::string treespec_json(const TreeSpec& tree, NamedTupleFields& named_tuples) {
+  return TreeWriter(named_tuples).write(tree);
 }
 
 TreeSpec parse_treespec(std::string_view json, const std::string& label,

@@ -24,6 +24,13 @@ using NamedTupleFields = std::vector<std::pair<std::string, std::vector<std::str
 TreeSpec parse_treespec(std::string_view json, const std::string& label,
                         const NamedTupleFields& named_tuples = {});
 
+/// The text that torch.utils._pytree.treespec_loads reads as `tree`; the inverse of parse_treespec
+/// as far as a TreeSpec goes: keys of dicts are strings, a class whose kind is not known is written
+/// as a named tuple. Adds the named tuples to `named_tuples`.
+/// @throws ImportError kNotExportable for containers nested more than kMaxTreeDepth deep, and for
+///   None as a container. O(size).
+std::string treespec_json(const TreeSpec& tree, NamedTupleFields& named_tuples);
+
 /// A tree on one line: "(*, {'a': *, 'b': [*]})", "Point(x=*, y=*)".
 std::string treespec_str(const TreeSpec& tree);
 

@@ -1,6 +1,7 @@
 #include "fx/io/value_meta.h"
 
 #include "fx/base/error.h"
+#include "fx/base/text.h"
 #include "fx/io/shown.h"
 #include "fx/io/weights.h"
 #include "fx/ops/value.h"
@@ -13,7 +14,7 @@ std::string ValueMeta::str() const {
     case Kind::kBool:
       return "Sym(" + number.str() + ")";
     case Kind::kFloat:
-      return "SymFloat";
+      return "SymFloat(" + (number.expr ? number.expr->str() : float_repr(real)) + ")";
     case Kind::kTensor:
       break;
   }
@@ -78,9 +79,14 @@ ValueMetaPtr ValueMetaReader::read(const schema::SymBool& number, const std::str
   return result;
 }
 
-ValueMetaPtr ValueMetaReader::read_float() const {
+ValueMetaPtr ValueMetaReader::read(const schema::SymFloat& number, const std::string& name) {
   auto result = std::make_shared<ValueMeta>();
   result->kind = ValueMeta::Kind::kFloat;
+  result->real = number.value;
+  if (number.is_known()) return result;
+  result->number.expr = expr(number.expr->text, name);
+  if (number.expr->hint)
+    if (const auto* hint = std::get_if<double>(&*number.expr->hint)) result->real = *hint;
   return result;
 }
 

@@ -33,9 +33,10 @@ struct ValueMeta {
   SymDim storage_offset;
   at::Device device = at::kCPU;
   bool requires_grad = false;
-  SymDim number;  ///< of kInt and kBool
+  SymDim number;    ///< of kInt and kBool; of kFloat the expression, if it is one
+  double real = 0;  ///< of kFloat: the value, if known, else what it was at export
 
-  /// "f32[s77, 1, 8, 8]", "Sym(2*s77)", "i64[]".
+  /// "f32[s77, 1, 8, 8]", "Sym(2*s77)", "SymFloat(zf0)", "i64[]".
   std::string str() const;
 };
 using ValueMetaPtr = std::shared_ptr<const ValueMeta>;
@@ -50,7 +51,7 @@ class ValueMetaReader {
   ValueMetaPtr read(const schema::TensorMeta& meta, const std::string& name);
   ValueMetaPtr read(const schema::SymInt& number, const std::string& name);
   ValueMetaPtr read(const schema::SymBool& number, const std::string& name);
-  ValueMetaPtr read_float() const;
+  ValueMetaPtr read(const schema::SymFloat& number, const std::string& name);
 
  private:
   SymDim dim(const schema::SymInt& number, const std::string& name);

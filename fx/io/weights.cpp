@@ -125,6 +125,40 @@ at::MemoryFormat to_memory_format(schema::MemoryFormat format) {
   return at::MemoryFormat::Preserve;
 }
 
+namespace {
+
+/// The enumerator from `first` to `last` that `convert` turns into `value`.
+template <typename Enum, typename Value, typename Convert>
+std::optional<Enum> find_enumerator(Enum first, Enum last, const Value& value, Convert&& convert) {
+  for (auto i = static_cast<int>(first); i <= static_cast<int>(last); ++i)
+    if (convert(static_cast<Enum>(i)) == value) return static_cast<Enum>(i);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<schema::ScalarType> from_scalar_type(at::ScalarType type) {
+  using Type = schema::ScalarType;
+  if (auto found = find_enumerator(Type::kByte, Type::kBFloat16, type, to_scalar_type))
+    return found;
+  return find_enumerator(Type::kUInt16, Type::kUInt64, type, to_scalar_type);
+}
+
+std::optional<schema::Layout> from_layout(at::Layout layout) {
+  return find_enumerator(schema::Layout::kSparseCoo, schema::Layout::kStrided,
+                         std::optional(layout), to_layout);
+}
+
+std::optional<schema::MemoryFormat> from_memory_format(at::MemoryFormat format) {
+  return find_enumerator(schema::MemoryFormat::kContiguous, schema::MemoryFormat::kPreserve, format,
+                         to_memory_format);
+}
+
+schema::Device from_device(at::Device device) {
+  return {at::DeviceTypeName(device.type(), /*lower_case=*/true),
+          device.has_index() ? std::optional<std::int64_t>(device.index()) : std::nullopt};
+}
+
 at::Device to_device(const schema::Device& device, const std::string& label) {
   static constexpr std::array<std::pair<const char*, at::DeviceType>, 8> kDevices = {
       {{"cpu", at::DeviceType::CPU},

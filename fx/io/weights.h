@@ -17,6 +17,11 @@ at::ScalarType to_scalar_type(schema::ScalarType type);
 /// The layout; nothing for those that only have a meaning inside LibTorch.
 std::optional<at::Layout> to_layout(schema::Layout layout);
 at::MemoryFormat to_memory_format(schema::MemoryFormat format);
+/// The inverses; nothing for what the schema does not have.
+std::optional<schema::ScalarType> from_scalar_type(at::ScalarType type);
+std::optional<schema::Layout> from_layout(at::Layout layout);
+std::optional<schema::MemoryFormat> from_memory_format(at::MemoryFormat format);
+schema::Device from_device(at::Device device);
 /// @throws ImportError kBadSchema for a device that LibTorch does not know; `label` starts the
 ///   message.
 at::Device to_device(const schema::Device& device, const std::string& label);

@@ -70,22 +70,27 @@ TEST(Opt, TheGraphIsWrittenInTheFormatOfTheName) {
 }
 
 TEST(Opt, TheModelIsWrittenWithItsWeightsAndReadByEveryVerb) {
-  const TemporaryFolder folder;
-  const std::string path = folder.file("m.fxa"), x = "x=@" + source("models/digits_test_x.npy");
-  const ToolResult result =
-      run_tool({"opt", digits(), "--passes", "fuse_conv_bn,dce", "-o", path, "-i", x});
-  EXPECT_EQ(result.status, 0) << result.err;
-  EXPECT_THAT(result.err, HasSubstr("the model with its weights"));
-  EXPECT_EQ(folder.names(), std::vector<std::string>{"m.fxa"});
-  EXPECT_EQ(run_tool({"graph", path, "--format", "fx"}).out,
-            run_tool({"graph", digits(), "--after", "fuse_conv_bn,dce", "--format", "fx"}).out);
-  EXPECT_EQ(
-      run_tool({"check", path, "-i", x, "--against", source("models/digits_logits.npy")}).status,
-      0);
-  const Json info = run_tool({"info", path, "--format", "json"}).json();
-  EXPECT_EQ(info["format"], "fxa");
-  EXPECT_EQ(info["inputs"][0]["type"], "f32[s77, 1, 8, 8]");
-  EXPECT_EQ(run_tool({"info", path}).status, 0);
+  for (const std::string name : {"m.fxa", "m.pt2"}) {
+    const TemporaryFolder folder;
+    const std::string path = folder.file(name), x = "x=@" + source("models/digits_test_x.npy");
+    const ToolResult result =
+        run_tool({"opt", digits(), "--passes", "fuse_conv_bn,dce", "-o", path, "-i", x});
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_THAT(result.err, HasSubstr("the model with its weights"));
+    EXPECT_EQ(folder.names(), std::vector<std::string>{name});
+    const Json operators = run_tool({"graph", path, "--format", "json"}).json();
+    EXPECT_THAT(operators.dump(), Not(HasSubstr("batch_norm")));
+    EXPECT_EQ(
+        run_tool({"check", path, "-i", x, "--against", source("models/digits_logits.npy")}).status,
+        0);
+    const Json info = run_tool({"info", path, "--format", "json"}).json();
+    EXPECT_EQ(info["format"], name.substr(2));
+    EXPECT_EQ(info["inputs"][0]["type"], "f32[s77, 1, 8, 8]");
+    EXPECT_EQ(run_tool({"info", path}).status, 0);
+    if (name == "m.fxa")
+      EXPECT_EQ(run_tool({"graph", path, "--format", "fx"}).out,
+                run_tool({"graph", digits(), "--after", "fuse_conv_bn,dce", "--format", "fx"}).out);
+  }
 }
 
 TEST(Opt, StructuredModelsTakeShapePropagation) {

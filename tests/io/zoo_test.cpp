@@ -5,87 +5,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cstdlib>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "fx/base/error.h"
-#include "fx/interpret/interpreter.h"
 #include "fx/io/import_export.h"
 #include "fx/io/npy.h"
+#include "tests/io/zoo.h"
 
 namespace fx {
 namespace {
 
 using nlohmann::json;
-
-/// One entry of a manifest.
-struct ZooEntry {
-  std::string folder;
-  std::string version;  ///< of the torch that exported it, "2_9"
-  json data;
-
-  std::string path(const std::string& file) const { return folder + "/" + file; }
-  std::string path() const { return path(data.at("file").get<std::string>()); }
-};
-void PrintTo(const ZooEntry& entry, std::ostream* out) { *out << entry.path(); }
-
-std::vector<ZooEntry> read_manifests() {
-  std::vector<std::string> folders;
-  if (const char* folder = std::getenv("FXCPP_ZOO"); folder != nullptr)
-    folders = {folder};
-  else
-    for (const char* name : {"zoo", "versions/2.9", "versions/2.12"})
-      folders.push_back(std::string(FXCPP_SOURCE_DIR "/tests/io/") + name);
-  std::vector<ZooEntry> entries;
-  for (const std::string& folder : folders) {
-    std::ifstream in(folder + "/manifest.json");
-    const json manifest = json::parse(in);
-    std::string version = manifest.at("torch");
-    version = version.substr(0, version.rfind('.'));
-    std::replace(version.begin(), version.end(), '.', '_');
-    for (const json& model : manifest.at("models")) entries.push_back({folder, version, model});
-  }
-  return entries;
-}
-
-Value read_value(const ZooEntry& entry, const json& item) {
-  if (item.contains("file")) return io::read_npy(entry.path(item.at("file").get<std::string>()));
-  const json& value = item.at("value");
-  if (value.is_null()) return {};
-  if (value.is_boolean()) return value.get<bool>();
-  if (value.is_number_integer()) return value.get<std::int64_t>();
-  if (value.is_number()) return value.get<double>();
-  return value.get<std::string>();
-}
-
-void expect_close(const Value& actual, const Value& expected, double rtol, double atol,
-                  const std::string& what) {
-  ASSERT_EQ(actual.isTensor(), expected.isTensor()) << what;
-  if (!expected.isTensor()) {
-    EXPECT_EQ(to_string(actual), to_string(expected)) << what;
-    return;
-  }
-  const at::Tensor& a = actual.toTensor();
-  const at::Tensor& b = expected.toTensor();
-  ASSERT_EQ(a.scalar_type(), b.scalar_type()) << what;
-  ASSERT_EQ(a.sizes(), b.sizes()) << what;
-  EXPECT_TRUE(at::allclose(a, b, rtol, atol, /*equal_nan=*/true))
-      << what << ": largest difference "
-      << (a.to(at::kDouble) - b.to(at::kDouble)).abs().max().item<double>();
-}
-
-/// The leaves of nested tuples, lists and dicts, in order.
-void flatten_value(const Value& value, Values& leaves) {
-  if (is_sequence(value)) {
-    for (const Value& item : elements(value)) flatten_value(item, leaves);
-  } else if (value.isGenericDict()) {
-    for (const auto& item : value.toGenericDict()) flatten_value(item.value(), leaves);
-  } else {
-    leaves.push_back(value);
-  }
-}
+using namespace io::testing;
 
 class ZooTest : public testing::TestWithParam<ZooEntry> {};
 
@@ -93,7 +24,7 @@ TEST_P(ZooTest, LoadsAndRunsAsInPython) {
   at::NoGradGuard no_grad;
   const json& entry = GetParam().data;
   const std::string path = GetParam().path();
-  if (entry.at("expect") == "unsupported") {
+  if (!GetParam().runs()) {
     EXPECT_THROW(load(path), ImportError);
     return;
   }
@@ -108,21 +39,11 @@ TEST_P(ZooTest, LoadsAndRunsAsInPython) {
   EXPECT_THAT(keys, testing::UnorderedElementsAreArray(
                         entry.at("state_dict").get<std::vector<std::string>>()));
 
-  const double rtol = entry.at("rtol"), atol = entry.at("atol");
+  const double rtol = GetParam().rtol(), atol = GetParam().atol();
   for (const json& call : entry.at("calls")) {
     Values flat;
     for (const json& input : call.at("inputs")) flat.push_back(read_value(GetParam(), input));
-    std::size_t position = 0;
-    const Value structured = unflatten(*module->in_spec(), flat, position);
-    const Values pair = elements(structured);
-    RunOptions options;
-    for (const auto& item : pair[1].toGenericDict())
-      options.kwargs.push_back({Symbol(item.key().toStringRef()), item.value()});
-    Interpreter interpreter(*module);
-    const Value result = interpreter.run(elements(pair[0]), options);
-
-    Values leaves;
-    flatten_value(result, leaves);
+    const Values leaves = call_flat(*module, flat);
     const json& outputs = call.at("outputs");
     ASSERT_EQ(leaves.size(), outputs.size());
     for (std::size_t i = 0; i < leaves.size(); ++i)

@@ -41,7 +41,8 @@ std::string graph_format_of_file(const std::string& path) {
   if (path.ends_with(".pt2"))
     throw UsageError(ErrorCode::kBadOption,
                      "-o '" + path +
-                         "': .pt2 files are not written yet; the graph can be written as " +
+                         "': a .pt2 file holds a model with its weights, and `fxcpp opt` writes "
+                         "models; the graph can be written as " +
                          graph_extensions());
   for (const GraphFormat& format : kFormats)
     if (!format.extension.empty() && path.ends_with(format.extension))

@@ -12,7 +12,7 @@ namespace fx::cli {
 /// "json".
 std::vector<std::string> graph_formats();
 /// The form that a file's name asks for.
-/// @throws UsageError kBadOption for a name that says none, or .pt2, which is not written yet.
+/// @throws UsageError kBadOption for a name that says none, or .pt2, which holds more.
 std::string graph_format_of_file(const std::string& path);
 /// ".fx, .py, ...", for messages.
 std::string graph_extensions();

@@ -133,7 +133,8 @@ int run_opt(Args args) {
       "stay the same (exit status 1 if not).",
       {{"fxcpp opt model.pt2 --passes dce,cse,constant_fold", "before and after"},
        {"fxcpp opt model.pt2 --passes fuse_conv_bn --print-changed", "the lines that changed"},
-       {"fxcpp opt model.pt2 --passes cse -o model.fxa", "keep the model"},
+       {"fxcpp opt model.pt2 --passes cse -o model2.pt2", "keep the model, for Python too"},
+       {"fxcpp opt model.pt2 --passes cse -o model.fxa", "keep it in the form of fx::save"},
        {"fxcpp opt model.pt2 --passes cse -o model.fx", "keep the graph as text"},
        {"fxcpp passes", "which passes there are"}});
   std::string file, pipeline, output;
@@ -149,8 +150,9 @@ int run_opt(Args args) {
   command.app().add_flag("--print-changed", print_changed,
                          "show the lines that each pass removed and added");
   command.app()
-      .add_option("-o,--output", output,
-                  "write the model (.fxa), or its graph without the weights: " + graph_extensions())
+      .add_option(
+          "-o,--output", output,
+          "write the model (.pt2, .fxa), or its graph without the weights: " + graph_extensions())
       ->type_name("PATH");
   command.app().add_flag("--no-verify", no_verify, "do not run the model to compare outputs");
   add_input_options(command, input_flags);
@@ -161,7 +163,7 @@ int run_opt(Args args) {
       .add_option("--atol", tolerance.atol, "of the verification (default: 1e-5 for f32)")
       ->type_name("X");
   if (!command.parse(args)) return 0;
-  const bool saves_module = output.ends_with(".fxa");
+  const bool saves_module = output.ends_with(".fxa") || output.ends_with(".pt2");
   const std::string format = output.empty() || saves_module ? "" : graph_format_of_file(output);
   const bool needs_inputs = wants_inputs(pipeline) || !no_verify;
 
@@ -212,7 +214,7 @@ int run_opt(Args args) {
     out.write(graph_as(format, model));
     out.commit();
     command.talk().note("wrote " + output + " (" + format +
-                        "); weights stay in the model's file: .pt2 files are not written yet");
+                        "); weights stay in the model's file: write .pt2 or .fxa to keep both");
     report.json()["output"] = output;
   } else if (!output.empty()) {
     command.talk().warn(output + " is not written, since the outputs differ");
