@@ -9,6 +9,7 @@
 
 #include "fx/analysis/call_aliases.h"
 #include "fx/graph/graph_module.h"
+#include "fx/graph/module_kernel.h"
 #include "fx/graph/module_types.h"
 #include "fx/ops/effects.h"
 
@@ -179,6 +180,7 @@ class AliasBuilder {
       unite(node.id(), unknown_attribute_);
       return write_everything(node);
     }
+    if (dynamic_cast<const KernelModule*>(module.get())) return;  // fresh results, no writes
     const bool writes = node.is_impure(/*impure_random=*/false);
     if (is_known_module(*module)) {
       const ModuleType& type = *find_module_type(*module);

@@ -7,6 +7,7 @@
 
 #include "fx/compile/compile.h"
 #include "fx/compile/fused_kernel.h"
+#include "fx/run/replay.h"
 
 namespace fx::loops {
 
@@ -15,6 +16,7 @@ struct Compilation {
   CompiledFunction run;
   std::shared_ptr<GraphModule> module;  ///< what runs; null for a backend of the user
   std::vector<std::shared_ptr<FusedKernel>> kernels = {};
+  std::shared_ptr<const Replay> replay = nullptr;  ///< of the mode "reduce-overhead"
   std::vector<CompileStage> stages = {};
   std::string explanation = {};
 };

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <new>
 #include <unordered_map>
+#include <utility>
 
 namespace fx::loops {
 namespace {
@@ -116,9 +117,28 @@ class Pool {
   std::size_t limit_ = std::size_t{256} << 20;
 };
 
+// What OfferedTensors still offers to this thread.
+std::span<const at::Tensor>& offered() noexcept {
+  thread_local std::span<const at::Tensor> tensors;
+  return tensors;
+}
+
 }  // namespace
 
+OfferedTensors::OfferedTensors(std::span<const at::Tensor> tensors) noexcept
+    : outer_(std::exchange(offered(), tensors)) {}
+
+OfferedTensors::~OfferedTensors() { offered() = outer_; }
+
 at::Tensor empty_from_pool(c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::ScalarType type) {
+  if (std::span<const at::Tensor>& tensors = offered(); !tensors.empty()) {
+    const at::Tensor& next = tensors.front();
+    if (next.scalar_type() == type && next.sizes() == sizes && next.strides() == strides) {
+      tensors = tensors.subspan(1);
+      return next;
+    }
+    tensors = {};  // this call makes other results: nothing of it is to be mixed up
+  }
   std::size_t bytes = c10::elementSize(type);
   for (std::int64_t size : sizes) bytes *= static_cast<std::size_t>(size);
   if (bytes < kSmall) return at::empty_strided(sizes, strides, at::TensorOptions(type));

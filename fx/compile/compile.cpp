@@ -238,6 +238,7 @@ std::string Compiled::explain() const {
     if (!s.problem.empty()) out += "; " + s.problem;
     out += "\n";
   }
+  if (entry->compilation.replay) out += entry->compilation.replay->summary() + "\n";
   return out;
 }
 
@@ -267,6 +268,8 @@ std::vector<CompileStage> Compiled::stages() const {
       }
     }
     out.push_back(stage);
+    if (stage.name == "plan" && entry->compilation.replay)
+      out.back().text = entry->compilation.replay->str();
   }
   return out;
 }

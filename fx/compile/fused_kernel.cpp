@@ -1,37 +1,22 @@
 #include "fx/compile/fused_kernel.h"
 
 #include <ATen/core/grad_mode.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
 #include <chrono>
 
 #include "fx/base/error.h"
+#include "fx/compile/buffer_pool.h"
 #include "fx/compile/lower_node.h"
 #include "fx/compile/unsupported.h"
 #include "fx/graph/module_types.h"
+#include "fx/run/tensor_spec.h"
 
 namespace fx::loops {
 namespace {
 
 // More combinations than this are left to the operators.
 constexpr std::size_t kMaxVariants = 16;
-
-// Whether operators would now run as they are: no tracer, autocast or transformation in between.
-bool plain_dispatch() {
-  const c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
-  return (keys.included_.raw_repr() & ~c10::default_included_set.raw_repr()) == 0;
-}
-
-bool plain_tensor(const at::Tensor& tensor) {
-  if (!tensor.defined()) return false;
-  const c10::DispatchKeySet keys = tensor.key_set();
-  constexpr c10::DispatchKeySet kPlain({c10::DispatchKey::CPU, c10::DispatchKey::AutogradCPU,
-                                        c10::DispatchKey::ADInplaceOrView,
-                                        c10::DispatchKey::AutocastCPU});
-  return (keys.raw_repr() & ~kPlain.raw_repr()) == 0 && tensor.is_cpu() &&
-         tensor.layout() == at::kStrided;
-}
 
 // Lets graphs call kernels. Once in a process.
 void register_kernel_type() {
@@ -63,7 +48,7 @@ struct FusedKernel::Variant {
 };
 
 FusedKernel::FusedKernel(std::string name, std::shared_ptr<GraphModule> operators, bool autotune)
-    : torch::nn::Module(name),
+    : KernelModule(name),
       name_(std::move(name)),
       operators_(std::move(operators)),
       autotune_(autotune) {
@@ -80,7 +65,8 @@ std::shared_ptr<torch::nn::Module> FusedKernel::clone(const std::optional<torch:
   return std::make_shared<FusedKernel>(name_, operators_->deep_copy(), autotune_);
 }
 
-bool FusedKernel::collect(const Values& values, c10::SmallVectorImpl<at::Tensor>& inputs) const {
+bool FusedKernel::collect(std::span<const Value> values,
+                          c10::SmallVectorImpl<at::Tensor>& inputs) const {
   const bool gradients = at::GradMode::is_enabled();
   for (const Value& value : values) {
     if (!value.isTensor()) return false;
@@ -139,6 +125,25 @@ Value FusedKernel::forward(Values values) {
   kernel_calls_.fetch_add(1, std::memory_order_relaxed);
   if (!returns_tuple_) return std::move(outputs[0]);
   return c10::ivalue::Tuple::create(Values(outputs.begin(), outputs.end()));
+}
+
+bool FusedKernel::call_into(std::span<const Value> values, std::span<const at::Tensor> results) {
+  c10::SmallVector<at::Tensor, 8> inputs;
+  if (!collect(values, inputs)) return false;
+  const Variant* variant = find(signature_of(inputs));
+  if (!variant || !variant->kernel ||
+      variant->choice.load(std::memory_order_relaxed) != Variant::kKernel)
+    return false;
+  std::vector<at::Tensor> outputs;
+  {
+    const OfferedTensors offered(results);
+    if (!variant->kernel->run(inputs, outputs)) return false;
+  }
+  if (outputs.size() != results.size()) return false;
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    if (!outputs[i].is_same(results[i])) return false;
+  kernel_calls_.fetch_add(1, std::memory_order_relaxed);
+  return true;
 }
 
 // Times both. The first run of each warms the caches; the operators have no effects to repeat.

@@ -10,6 +10,7 @@
 
 #include "fx/compile/kernel.h"
 #include "fx/graph/graph_module.h"
+#include "fx/graph/module_kernel.h"
 #include "fx/graph/tensor_meta.h"
 
 namespace fx::loops {
@@ -21,7 +22,7 @@ namespace fx::loops {
 /// For each combination of dtypes, ranks, sizes of 1 and memory orders of the inputs there is one
 /// variant: made at the first such call, which runs the operators and looks how they lay out their
 /// results. Any number of threads call it at once; no lock is taken once a variant is there.
-class FusedKernel : public torch::nn::Module {
+class FusedKernel : public KernelModule {
  public:
   /// @param autotune each variant is timed against the operators at its first call, and the faster
   /// of
@@ -31,6 +32,8 @@ class FusedKernel : public torch::nn::Module {
 
   /// One tensor for each placeholder of the operators' graph; what that graph returns.
   Value forward(Values inputs);
+  /// False when these inputs run as operators, or have no machine code yet.
+  bool call_into(std::span<const Value> inputs, std::span<const at::Tensor> results) override;
 
   const std::string& kernel_name() const noexcept { return name_; }
   GraphModule& operators() const noexcept { return *operators_; }
@@ -55,7 +58,7 @@ class FusedKernel : public torch::nn::Module {
   struct Variant;
   using Signature = c10::SmallVector<std::uint8_t, 64>;
 
-  bool collect(const Values& values, c10::SmallVectorImpl<at::Tensor>& inputs) const;
+  bool collect(std::span<const Value> values, c10::SmallVectorImpl<at::Tensor>& inputs) const;
   static Signature signature_of(c10::ArrayRef<at::Tensor> inputs);
   const Variant* find(const Signature& signature) const;
   const Variant* add_variant(const Signature& signature, c10::ArrayRef<at::Tensor> inputs,

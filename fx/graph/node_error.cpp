@@ -25,6 +25,8 @@ ErrorCode code_of_current_exception() {
       case ErrorCode::kMissingAttr:
       case ErrorCode::kDeviceMismatch:
         return from_inside ? ErrorCode::kNodeFailed : error.code();
+      case ErrorCode::kCancelled:  // no fault of any node, however deep it was noticed
+        return error.code();
       default:
         return ErrorCode::kNodeFailed;
     }

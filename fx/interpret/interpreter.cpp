@@ -11,6 +11,7 @@
 #include "fx/graph/traceback.h"
 #include "fx/ops/call.h"
 #include "fx/ops/device_check.h"
+#include "fx/ops/stop.h"
 
 namespace fx {
 
@@ -120,6 +121,7 @@ Value Interpreter::boxed_run(Values& args) {
 
 void Interpreter::execute(Node& node) {
   try {
+    throw_if_stopped(StopScope::current());
     Value value = run_node(node);
     record_value(node, value);
     if (node.is_output()) result_ = value;

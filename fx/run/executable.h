@@ -11,6 +11,8 @@
 
 namespace fx {
 
+class StepRunner;
+
 /// What GraphModule::recompile() builds and its calls run: a plan, and the paths of the attributes
 /// it reads. Immutable: any number of threads run it at once, each with a frame of its own.
 ///
@@ -28,9 +30,21 @@ class Executable {
   Value run(const GraphModule& module, const Constants& constants, Values inputs,
             KwValues kwargs) const;
 
+  /// The same with inputs that are flat, and the result as the graph returns it.
+  Value run_flat(const GraphModule& module, const Constants& constants, Values inputs,
+                 KwValues kwargs) const;
+
   const Plan& plan() const noexcept { return plan_; }
+  /// Of the attribute or submodule that step `index` reads; else null.
+  const ModulePath* path_of(std::size_t index) const noexcept {
+    return step_path_[index] < paths_.size() ? &paths_[step_path_[index]] : nullptr;
+  }
+  /// In a handler: rethrows the exception being handled as one of `step`, or of the output if null.
+  [[noreturn]] void rethrow_for_step(const Step* step, const StepRunner& runner) const;
 
  private:
+  void bind(Values inputs, KwValues kwargs, Values& slots) const;
+
   std::shared_ptr<const Graph> graph_;  // keeps the nodes that messages show
   Plan plan_;
   std::vector<ModulePath> paths_;         // of steps that read an attribute or call a submodule

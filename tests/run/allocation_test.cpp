@@ -1,0 +1,182 @@
+// What a replay asks of the heap, counted in this program's operator new and LibTorch's allocator.
+#include <c10/core/CPUAllocator.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+#include <new>
+
+#include "fx/graph/graph_module.h"
+#include "fx/run/replay.h"
+
+namespace {
+
+thread_local std::size_t objects = 0;  // of operator new on this thread
+thread_local std::size_t buffers = 0;  // of LibTorch's CPU allocator
+
+void* allocate(std::size_t size) {
+  ++objects;
+  if (void* memory = std::malloc(size ? size : 1)) return memory;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) { return allocate(size); }
+void* operator new[](std::size_t size) { return allocate(size); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace fx {
+namespace {
+
+// Passes everything on to the allocator that was there.
+class CountingAllocator final : public c10::Allocator {
+ public:
+  explicit CountingAllocator(c10::Allocator* inner) : inner_(inner) {}
+  c10::DataPtr allocate(std::size_t size) override {
+    ++buffers;
+    return inner_->allocate(size);
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return inner_->raw_deleter(); }
+  void copy_data(void* to, const void* from, std::size_t count) const override {
+    inner_->copy_data(to, from, count);
+  }
+
+ private:
+  c10::Allocator* inner_;
+};
+
+class CountBuffers {
+ public:
+  CountBuffers() : before_(c10::GetCPUAllocator()), counting_(before_) {
+    c10::SetCPUAllocator(&counting_, /*priority=*/100);
+  }
+  CountBuffers(const CountBuffers&) = delete;
+  CountBuffers& operator=(const CountBuffers&) = delete;
+  ~CountBuffers() { c10::SetCPUAllocator(before_, /*priority=*/100); }
+
+ private:
+  c10::Allocator* before_;
+  CountingAllocator counting_;
+};
+
+struct Count {
+  std::size_t objects;
+  std::size_t buffers;
+  friend bool operator==(const Count&, const Count&) = default;
+  friend std::ostream& operator<<(std::ostream& out, const Count& count) {
+    return out << count.objects << " objects, " << count.buffers << " buffers";
+  }
+};
+
+Count count(const std::function<void()>& body) {
+  const Count before{objects, buffers};
+  body();
+  return {objects - before.objects, buffers - before.buffers};
+}
+
+std::shared_ptr<GraphModule> chain(int length, const char* op) {
+  auto graph = std::make_shared<Graph>();
+  Node& x = graph->placeholder("x");
+  Node* last = &x;
+  for (int i = 0; i < length; ++i)
+    last = std::string_view(op) == "aten::add.Tensor" ? &graph->call_function(op, {*last, x})
+                                                      : &graph->call_function(op, {*last});
+  graph->output(*last);
+  return std::make_shared<GraphModule>(graph);
+}
+
+TEST(ReplayAllocations, none_but_those_of_the_result) {
+  const torch::NoGradGuard no_grad;
+  const CountBuffers counting;
+  const at::Tensor x = torch::randn({4, 3});
+  for (const char* op : {"aten::neg", "aten::sin", "aten::add.Tensor", "torch.relu", "aten::exp"}) {
+    Count counts[2];
+    Count plan[2];
+    int at = 0;
+    for (int length : {10, 300}) {
+      const auto module = chain(length, op);
+      const Replay replay(module);
+      for (int call = 0; call < 3; ++call) replay.run({x});
+      Values inputs{x};
+      counts[at] = count([&] { replay.run(std::move(inputs)); });
+      plan[at] = count([&] { (*module)(x); });
+      ++at;
+    }
+    std::cout << op << ": " << counts[1].objects << " objects and " << counts[1].buffers
+              << " buffers in a replay of 300 operators; " << plan[1].objects << " and "
+              << plan[1].buffers << " in the plan\n";
+    EXPECT_EQ(counts[0], counts[1]) << op;
+    EXPECT_EQ(counts[1].buffers, 1u) << op;
+    EXPECT_LE(counts[1].objects, 3u) << op;  // tensor, storage
+    EXPECT_GE(plan[1].buffers, 300u) << op;
+  }
+}
+
+TEST(ReplayAllocations, views_make_none_either) {
+  const torch::NoGradGuard no_grad;
+  const CountBuffers counting;
+  Count counts[2];
+  int at = 0;
+  for (int length : {3, 30}) {
+    auto graph = std::make_shared<Graph>();
+    Node* last = &graph->placeholder("x");
+    Node& w = graph->get_attr("w");
+    for (int i = 0; i < length; ++i) {
+      Node& product = graph->call_function("aten::mul.Tensor", {*last, w});
+      Node& turned = graph->call_function("aten::t", {product});
+      Node& narrow = graph->call_method("narrow", {turned, 0, 0, 4});
+      Node& values = graph->call_function("aten::select.int", {narrow, 0, 1});
+      last = &graph->call_function("aten::t",
+                                   {graph->call_function("aten::sub.Tensor", {narrow, values})});
+    }
+    graph->output(graph->call_function("aten::sum", {*last}));
+    const auto module = std::make_shared<GraphModule>();
+    module->set_buffer("w", torch::randn({2, 4}));
+    module->set_graph(graph);
+    const Replay replay(module);
+    const at::Tensor x = torch::randn({2, 4});
+    for (int call = 0; call < 3; ++call) replay.run({x});
+    EXPECT_EQ(replay.statistics().left, 0u);
+    Values inputs{x};
+    counts[at++] = count([&] { replay.run(std::move(inputs)); });
+  }
+  std::cout << counts[1].objects << " objects and " << counts[1].buffers << " buffers\n";
+  EXPECT_EQ(counts[0], counts[1]);
+  EXPECT_EQ(counts[1].buffers, 1u);
+}
+
+TEST(ReplayAllocations, time_of_a_chain) {
+  const torch::NoGradGuard no_grad;
+  const at::Tensor x = torch::randn({4});
+  for (const char* op : {"aten::neg", "aten::add.Tensor"}) {
+    const auto module = chain(1000, op);
+    const Replay replay(module);
+    const auto best = [&](auto&& body) {
+      double least = 1e9;
+      for (int run = 0; run < 50; ++run) {
+        const auto start = std::chrono::steady_clock::now();
+        body();
+        least = std::min(least, std::chrono::duration<double, std::micro>(
+                                    std::chrono::steady_clock::now() - start)
+                                    .count());
+      }
+      return least / 1000;
+    };
+    replay.run({x});
+    const double plan = best([&] { (*module)(x); });
+    const double replayed = best([&] { replay.run({x}); });
+    std::cout << op << " on 4 floats, us an operator: plan " << plan << ", replay " << replayed
+              << "\n";
+    EXPECT_LT(replayed, plan);
+  }
+}
+
+}  // namespace
+}  // namespace fx
