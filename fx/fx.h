@@ -18,6 +18,7 @@
 #include "fx/io/save_module.h"
 #include "fx/io/save_pt2.h"
 #include "fx/io/to_folder.h"
+#include "fx/ops/stop.h"
 #include "fx/ops/version.h"
 #include "fx/passes/graph_optimizer.h"
 #include "fx/passes/pass_manager.h"

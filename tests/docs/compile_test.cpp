@@ -93,6 +93,43 @@ TEST(CompilePage, S0_82_hooks_on_nodes_need_the_interpreter) {
   page.expect_output("opt_out", captured.text());
 }
 
+TEST(CompilePage, calls_of_the_same_sizes) {
+  Page page("guide/compile.md");
+  Capture captured;
+  // [reduce_overhead]
+  auto step = [](at::Tensor x, at::Tensor w) {
+    return torch::mm(torch::mm(x, w).softmax(-1), w).sum();
+  };
+  auto fast = fx::compile(step, {.backend = "plan", .mode = "reduce-overhead"});
+  torch::NoGradGuard no_grad;
+  at::Tensor x = torch::ones({2, 4}), w = torch::eye(4);
+  at::Tensor first = fast(x, w).toTensor(), second = fast(x * 2, w).toTensor();
+  std::cout << first.item<double>() << " " << second.item<double>() << "\n";
+  std::cout << fast.stage("plan");
+  // [end]
+  page.expect_output("reduce_overhead", captured.text());
+}
+
+TEST(CompilePage, stopping_a_run) {
+  Page page("guide/compile.md");
+  Capture captured;
+  // [stop]
+  auto gm = fx::symbolic_trace([](auto x) { return (x + 1) * 2; });
+  std::stop_source stop;
+  {
+    fx::StopScope scope(stop.get_token());
+    stop.request_stop();  // from any thread, at any time
+    try {
+      (*gm)(torch::ones({2}));
+    } catch (const fx::RunError& error) {
+      std::cout << (error.code() == fx::ErrorCode::kCancelled) << "\n";
+    }
+  }
+  std::cout << (*gm)(torch::ones({2})).toTensor().sum().item<double>() << "\n";
+  // [end]
+  page.expect_output("stop", captured.text());
+}
+
 TEST(CompilePage, explain) {
   Page page("guide/compile.md");
   Capture captured;

@@ -559,6 +559,17 @@ EXAMPLE(313) {
   // [end]
 }
 
+// FX314: A run was stopped because its caller asked for it.
+EXAMPLE(314) {
+  // [fx314]
+  auto gm = fx::symbolic_trace([](auto x) { return x + 1; });
+  std::stop_source stop;  // request_stop() may come from any thread
+  fx::StopScope scope(stop.get_token());
+  stop.request_stop();
+  (*gm)(torch::ones({2}));
+  // [end]
+}
+
 // --- import --------------------------------------------------------------------------------------
 
 // FX401: The file does not exist or cannot be read.

@@ -1,0 +1,194 @@
+// The mode "reduce-overhead": calls that reuse their memory give what calls of the mode "default"
+// give, bit by bit, for ever.
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <atomic>
+#include <iostream>
+#include <thread>
+
+#include "fx/capture/nn.h"
+#include "fx/capture/symbolic_trace.h"
+#include "fx/compile/compile.h"
+#include "fx/graph/text.h"
+#include "fx/interpret/interpreter.h"
+#include "tests/random/program.h"
+#include "tests/random/run_settings.h"
+
+namespace fx {
+namespace {
+
+using fuzz::Agreement;
+
+struct MlpImpl : torch::nn::Module {
+  MlpImpl() {
+    first = register_module("first", fx::nn::Linear(16, 32));
+    second = register_module("second", fx::nn::Linear(32, 8));
+  }
+  at::Tensor forward(at::Tensor x) {
+    x = torch::gelu(first(x)) * 0.5;
+    return torch::softmax(second(x) + 1, -1);
+  }
+  fx::nn::Linear first{nullptr};
+  fx::nn::Linear second{nullptr};
+};
+TORCH_MODULE(Mlp);
+
+std::uint64_t replays_of(const Compiled& compiled) {
+  const std::string text = compiled.explain();
+  const auto at = text.find("replay: ");
+  return at == std::string::npos ? 0 : std::stoull(text.substr(at + 8));
+}
+
+TEST(ReduceOverhead, kernels_and_operators_share_an_arena) {
+  torch::NoGradGuard no_grad;
+  torch::manual_seed(0);
+  const auto program = [](at::Tensor x, at::Tensor w) {
+    at::Tensor a = torch::tanh(x * 2 + 1);
+    at::Tensor b = torch::mm(a, w);
+    at::Tensor c = torch::exp(b - 1) * b;
+    return torch::mm(c, w).sigmoid() + c;
+  };
+  const Compiled plain = compile(program);
+  const Compiled fast = compile(program, {.mode = "reduce-overhead"});
+  std::vector<at::Tensor> kept;
+  std::vector<at::Tensor> wanted;
+  const at::Tensor w = torch::randn({12, 12}) / 4;
+  for (int call = 0; call < 6; ++call) {
+    const at::Tensor x = torch::randn({7, 12});
+    wanted.push_back(plain(x, w).toTensor());
+    kept.push_back(fast(x, w).toTensor());
+    // The first call of either may run operators, which round in another way.
+    for (std::size_t i = 1; i < kept.size(); ++i)
+      ASSERT_TRUE(torch::equal(kept[i], wanted[i])) << i << " after " << call;
+  }
+  EXPECT_TRUE(torch::allclose(kept[0], wanted[0], 1e-5, 1e-6));
+  EXPECT_EQ(replays_of(fast), 5u) << fast.explain();
+  EXPECT_NE(fast.stage("plan").find("kernel -> f32[7, 12] at "), std::string::npos)
+      << fast.stage("plan");
+  EXPECT_NE(fast.stage("plan").find("aten::mm.out -> f32[7, 12] at "), std::string::npos);
+}
+
+TEST(ReduceOverhead, modules_on_every_backend) {
+  torch::NoGradGuard no_grad;
+  Mlp net;
+  for (const char* backend : {"plan", "llvm"}) {
+    const Compiled fast =
+        compile(symbolic_trace(net), {.backend = backend, .mode = "reduce-overhead"});
+    for (int call = 0; call < 5; ++call) {
+      const at::Tensor x = torch::randn({3, 16});
+      EXPECT_TRUE(torch::allclose(fast(x).toTensor(), net->forward(x), 1e-5, 1e-6));
+    }
+    EXPECT_EQ(replays_of(fast), 4u) << backend << fast.explain();
+  }
+}
+
+TEST(ReduceOverhead, parameters_with_gradients_run_the_plan) {
+  Mlp net;
+  const Compiled fast = compile(symbolic_trace(net), {.mode = "reduce-overhead"});
+  const at::Tensor x = torch::randn({3, 16});
+  for (int call = 0; call < 3; ++call) {
+    net->zero_grad();
+    fast(x).toTensor().pow(2).sum().backward();
+    const at::Tensor found = net->first->weight.grad().clone();
+    net->zero_grad();
+    net->forward(x).pow(2).sum().backward();
+    EXPECT_TRUE(torch::allclose(found, net->first->weight.grad(), 1e-5, 1e-6));
+  }
+  EXPECT_EQ(replays_of(fast), 0u);
+}
+
+TEST(ReduceOverhead, eight_threads_with_different_sizes_from_the_first_call_on) {
+  constexpr int kThreads = 8;
+  torch::manual_seed(0);
+  Mlp net;
+  const auto graph = symbolic_trace(net);
+  for (int round = 0; round < 3; ++round) {
+    const Compiled fast = compile(graph, {.mode = "reduce-overhead"});
+    std::atomic<int> ready{0};
+    std::vector<std::string> errors(kThreads);
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t)
+      threads.emplace_back([&, t] {
+        torch::NoGradGuard no_grad;
+        ++ready;
+        while (ready < kThreads) std::this_thread::yield();
+        std::vector<at::Tensor> kept;
+        std::vector<at::Tensor> wanted;
+        try {
+          for (int call = 0; call < 60; ++call) {
+            const at::Tensor x = torch::full({1 + (t + call) % 4, 16}, 0.01 * (t * 100 + call));
+            kept.push_back(fast(x).toTensor());
+            wanted.push_back(net->forward(x));
+          }
+          for (std::size_t i = 0; i < kept.size(); ++i)
+            if (!torch::allclose(kept[i], wanted[i], 1e-5, 1e-6))
+              throw std::runtime_error("another result in call " + std::to_string(i));
+        } catch (const std::exception& error) {
+          errors[static_cast<std::size_t>(t)] = error.what();
+        }
+      });
+    for (std::thread& thread : threads) thread.join();
+    for (const std::string& error : errors) EXPECT_EQ(error, "");
+    EXPECT_GT(replays_of(fast), 200u);
+  }
+}
+
+// Empty, or what is wrong: the modes on the same sequence of calls.
+std::string check_modes(const fuzz::Program& program, std::uint64_t& replays) {
+  const torch::NoGradGuard no_grad;
+  const fuzz::Program mine = fuzz::copy_of(program);
+  const fuzz::Program other = fuzz::copy_of(program);
+  const Compiled fast = compile(*mine.module, {.mode = "reduce-overhead"});
+  const Compiled plain = compile(*other.module);
+  Values kept;
+  Values wanted;
+  for (int call = 0; call < 4; ++call) {
+    fuzz::Program inputs = fuzz::copy_of(program);
+    fuzz::Program same_inputs = fuzz::copy_of(program);
+    torch::manual_seed(call);
+    wanted.push_back(plain.forward(same_inputs.inputs));
+    torch::manual_seed(call);
+    kept.push_back(fast.forward(inputs.inputs));
+    // In its first call either may run operators where later ones run kernels.
+    for (std::size_t i = 1; i < kept.size(); ++i)
+      if (std::string text = fuzz::difference(wanted[i], kept[i], Agreement::kExact); !text.empty())
+        return "the result of call " + std::to_string(i) + " after call " + std::to_string(call) +
+               ": " + text;
+    if (program.writes) break;  // then the attributes of both are not the same any more
+  }
+  replays += replays_of(fast);
+  if (std::getenv("DBG"))
+    std::cout << fast.stage("plan") << fast.explain().substr(fast.explain().find("replay:"))
+              << "\n";
+  return "";
+}
+
+TEST(ReduceOverhead, random_programs_give_what_they_give_by_default) {
+  const fuzz::RunSettings settings = fuzz::run_settings(300);
+  fuzz::ProgramOptions options;
+  options.operations = 30;
+  options.writing_programs_percent = 10;
+  std::uint64_t replays = 0;
+  int wrong = 0;
+  for (std::uint64_t seed = settings.first; seed < settings.end() && wrong < 5; ++seed) {
+    const fuzz::Program program = fuzz::random_program(seed, options);
+    std::string text;
+    try {
+      text = check_modes(program, replays);
+    } catch (const std::exception& e) {
+      text = std::string("throws ") + e.what();
+    }
+    if (text.empty()) continue;
+    ++wrong;
+    ADD_FAILURE() << settings.rerun(seed) << ": " << text << "\n"
+                  << to_text(program.module->graph());
+  }
+  std::cout << settings.count << " programs, " << replays << " replays\n";
+  if (settings.count >= 100) {
+    EXPECT_GT(replays, settings.count / 3);
+  }
+}
+
+}  // namespace
+}  // namespace fx
