@@ -8,6 +8,7 @@
 #include "fx/analysis/effect_order.h"
 #include "fx/base/error.h"
 #include "fx/base/text.h"
+#include "fx/graph/lazy_recompile.h"
 #include "fx/passes/attribute_uses.h"
 #include "fx/passes/split_parts.h"
 
@@ -329,6 +330,22 @@ std::shared_ptr<GraphModule> split_into_parts(const GraphModule& module,
                                               const SplitOptions& options, const PartOptions& parts,
                                               std::map<std::string, std::string>* qualname_map) {
   return Splitter(module, options, parts, qualname_map).split(split_callback);
+}
+
+std::shared_ptr<GraphModule> split_module_simple(
+    const GraphModule& module, const std::unordered_map<const Node*, int>& node_to_partition,
+    const std::string& partition_affix) {
+  const UseLazyRecompile lazy;
+  const auto partition_of = [&](const Node& node) {
+    const auto found = node_to_partition.find(&node);
+    if (found == node_to_partition.end())
+      throw PassError(ErrorCode::kBadPartition,
+                      "split_module_simple: node " + std::string(node.name()) +
+                          " has no partition, wanted a number for each node that computes");
+    return found->second;
+  };
+  return split_module(module, partition_of,
+                      {.keep_original_order = true, .partition_affix = partition_affix});
 }
 
 }  // namespace fx

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 
 #include "fx/graph/graph_module.h"
 
@@ -44,5 +45,15 @@ std::shared_ptr<GraphModule> split_module(const GraphModule& module,
                                           const SplitCallback& split_callback,
                                           const SplitOptions& options = {},
                                           std::map<std::string, std::string>* qualname_map = {});
+
+/// split_module for partitions that already stand in an order in which they can run, numbered by a
+/// map that has every node but placeholders, get_attr nodes and the output: the submodules keep the
+/// order of the graph and are lazy (GraphModule::set_lazy_recompile), so that one that is only
+/// compiled further never builds a program. torch.fx.passes.split_module.split_module_simple.
+/// @throws PassError kBadPartition for a node that the map has not, and for partitions that cannot
+///   run in that order.
+std::shared_ptr<GraphModule> split_module_simple(
+    const GraphModule& module, const std::unordered_map<const Node*, int>& node_to_partition,
+    const std::string& partition_affix = {});
 
 }  // namespace fx

@@ -1,0 +1,75 @@
+#include "fx/passes/decompose.h"
+
+#include <algorithm>
+
+#include "fx/base/error.h"
+#include "fx/capture/make_fx.h"
+#include "fx/ops/call.h"
+
+namespace fx {
+namespace {
+
+TraceArg traced(const Value& value) {
+  if (value.isTensor()) return value.toTensor();
+  if (value.isNone()) return Argument();
+  if (value.isTuple() || value.isList()) {
+    std::vector<TraceArg> items;
+    for (const Value& item : elements(value)) items.push_back(traced(item));
+    return value.isTuple() ? TraceArg::tuple(std::move(items)) : TraceArg(items);
+  }
+  if (value.isBool()) return Argument(value.toBool());
+  if (value.isInt()) return Argument(value.toInt());
+  if (value.isDouble()) return Argument(value.toDouble());
+  throw TraceError(ErrorCode::kBadArgument,
+                   "decompose: the result holds " + describe(value) +
+                       ", wanted tensors, numbers, and tuples and lists of them");
+}
+
+// Captures what an interpreter of `module` does, with the module's parameters and buffers.
+std::shared_ptr<GraphModule> capture(GraphModule& module, Interpreter& interpreter,
+                                     const std::vector<at::Tensor>& inputs) {
+  MakeFxOptions options;
+  options.class_name = module.class_name();
+  for (const Node* input : module.graph().placeholders())
+    options.input_names.emplace_back(input->name());
+  return record_program(module, inputs, options, [&](std::vector<at::Tensor>& tensors) {
+    return traced(interpreter.run(Values(tensors.begin(), tensors.end())));
+  });
+}
+
+bool has_any(const GraphModule& module, const DecompositionTable& table) {
+  return std::ranges::any_of(module.graph().nodes(), [&](const Node& node) {
+    return node.op() == Opcode::kCallFunction && table.contains(node.target().str());
+  });
+}
+
+}  // namespace
+
+Value DecompositionInterpreter::call_function(const Target& target, Values args, KwValues kwargs) {
+  const auto found = table_.find(target.str());
+  if (found == table_.end() || (filter_ && !filter_(*current_node())))
+    return Interpreter::call_function(target, std::move(args), std::move(kwargs));
+  return found->second(std::move(args), std::move(kwargs));
+}
+
+std::shared_ptr<GraphModule> decompose(GraphModule& module, const DecompositionTable& table,
+                                       const std::vector<at::Tensor>& example_inputs,
+                                       const DecomposeOptions& options) {
+  Interpreter plain(module);
+  std::shared_ptr<GraphModule> captured = capture(module, plain, example_inputs);
+  if (options.should_decompose) {
+    DecompositionInterpreter interpreter(*captured, table, options.should_decompose);
+    return capture(*captured, interpreter, example_inputs);
+  }
+  for (int round = 0; has_any(*captured, table); ++round) {
+    if (round == options.max_rounds)
+      throw PassError(ErrorCode::kPassNotStable,
+                      "decompose: operators of the table are left after " +
+                          std::to_string(options.max_rounds) + " rounds");
+    DecompositionInterpreter interpreter(*captured, table);
+    captured = capture(*captured, interpreter, example_inputs);
+  }
+  return captured;
+}
+
+}  // namespace fx
