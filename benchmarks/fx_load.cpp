@@ -57,14 +57,19 @@ class TemporaryFile {
                           .string();
 };
 
-void save_module(benchmark::State& state) {
+void save_module(benchmark::State& state, bool flush) {
   const auto module = sum_of_parameters();
   const TemporaryFile file;
   measure(state, kNodes, [&] {
-    save(*module, file.path());
+    save(*module, file.path(), {.flush = flush});
     return 0;
   });
   state.counters["file_bytes"] = static_cast<double>(std::filesystem::file_size(file.path()));
+}
+
+void deepcopy_module(benchmark::State& state) {
+  const auto module = sum_of_parameters();
+  measure(state, kNodes, [&] { return module->deep_copy(); });
 }
 
 void load_module(benchmark::State& state) {
@@ -73,7 +78,15 @@ void load_module(benchmark::State& state) {
   measure(state, kNodes, [&] { return load(file.path()); });
 }
 
-BENCHMARK(save_module)->UseManualTime()->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(save_module, memory, false)
+    ->Name("save_module")
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(save_module, disk, true)
+    ->Name("save_module_flushed")
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK(deepcopy_module)->UseManualTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(load_module)->UseManualTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(load_pt2)->UseManualTime()->Unit(benchmark::kMillisecond);
 

@@ -307,6 +307,7 @@ def save_rows(reps):
     data = pickle.dumps(module)
     record("save_module", lambda: pickle.dumps(module), 10000, reps)
     record("load_module", lambda: pickle.loads(data), 10000, reps)
+    record("deepcopy_module", lambda: copy.deepcopy(module), 10000, reps)
 
 
 def load_rows(path, reps):

@@ -45,9 +45,9 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
   }
 }
 
-void AtomicFile::commit() {
+void AtomicFile::commit(bool flush) {
   FX_ASSERT(fd_ >= 0, "commit twice");
-  if (::fsync(fd_) != 0) fail(errno);
+  if (flush && ::fsync(fd_) != 0) fail(errno);
   int closed = ::close(std::exchange(fd_, -1));
   if (closed != 0) fail(errno);
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0) fail(errno);

@@ -8,7 +8,7 @@
 namespace fx::io {
 
 /// A file that appears whole or not at all: bytes go to a temporary file in the same folder,
-/// commit() flushes it to disk and renames it over the target. Without commit() the destructor
+/// commit() flushes it to the disk and renames it over the target. Without commit() the destructor
 /// removes it, and what stood at the path before stays as it was.
 class AtomicFile {
  public:
@@ -23,7 +23,8 @@ class AtomicFile {
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
 
   /// Puts the file in its place. Nothing can be written afterwards.
-  void commit();
+  /// @param flush false leaves it to the system when the disk gets the bytes.
+  void commit(bool flush = true);
 
   /// Where the bytes are until then; a writer that wants a path of its own may use it.
   const std::string& temporary_path() const { return temporary_; }

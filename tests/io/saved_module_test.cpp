@@ -142,6 +142,18 @@ TEST(SavedModule, weights_lie_in_the_file) {
   EXPECT_EQ((data - bytes.data()) % 64, 0);
 }
 
+// Waiting for the disk changes no byte, and what stood there before is replaced as a whole.
+TEST(SavedModule, without_waiting_for_the_disk) {
+  GraphModule gm;
+  gm.set_parameter("w", torch::randn({1000}));
+  const TempDir folder;
+  save(gm, folder.path("m.fxa"));
+  save(GraphModule(), folder.path("fast.fxa"));
+  save(gm, folder.path("fast.fxa"), {.flush = false});
+  EXPECT_TRUE(read_file(folder.path("fast.fxa")) == read_file(folder.path("m.fxa")));
+  EXPECT_TRUE(at::equal(load(folder.path("fast.fxa"))->find_tensor("w"), gm.find_tensor("w")));
+}
+
 TEST(SavedModule, nested_graphs_and_a_module_under_two_paths) {
   auto inner_graph = std::make_shared<Graph>();
   auto inner = std::make_shared<GraphModule>(inner_graph, "Inner");
