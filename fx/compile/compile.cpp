@@ -12,6 +12,7 @@
 #include "fx/compile/pipeline.h"
 #include "fx/graph/argument_value.h"
 #include "fx/passes/rng_guard.h"
+#include "fx/run/plan_profiler.h"
 
 namespace fx {
 namespace {
@@ -240,6 +241,18 @@ std::string Compiled::explain() const {
   }
   if (entry->compilation.replay) out += entry->compilation.replay->summary() + "\n";
   return out;
+}
+
+std::string Compiled::explain(const Values& inputs) const {
+  constexpr int kCalls = 10;
+  for (int call = 0; call < 2; ++call) forward(inputs);  // compiles; notes sizes
+  PlanProfiler profiler;
+  {
+    const RunObserver::Scope scope(profiler);
+    for (int call = 0; call < kCalls; ++call) forward(inputs);
+  }
+  if (profiler.rows().empty()) return explain() + "no plan runs, so there are no times of steps\n";
+  return explain() + profiler.table(memory_bandwidth());
 }
 
 std::vector<CompileStage> Compiled::stages() const {

@@ -93,6 +93,10 @@ class Compiled {
   /// For each call of the captured graph: the kernel it became a part of, or why it did not; then
   /// the kernels with their calls. After the first call.
   std::string explain() const;
+  /// The same, and what each step of the plan takes with these inputs: the time of the fastest of
+  /// some calls, the bytes it moves, and the share of this machine's memory bandwidth that this is,
+  /// measured in the same run. Calls the model several times, with all that it does.
+  std::string explain(const Values& inputs) const;
   /// The stages so far, in order. What is made per kernel stands there once for each.
   std::vector<CompileStage> stages() const;
   /// One stage's text. @throws CompileError kUnknownStage listing those that there are.

@@ -4,6 +4,7 @@
 #include "fx/graph/node_error.h"
 #include "fx/ops/stop.h"
 #include "fx/run/frame.h"
+#include "fx/run/run_observer.h"
 #include "fx/run/step_runner.h"
 
 namespace fx {
@@ -49,12 +50,20 @@ Value Executable::run_flat(const GraphModule& module, const Constants& constants
 
   StepRunner runner(module, constants, *frame);
   const StopScope* stop = StopScope::current();
+  RunObserver* observer = RunObserver::current();
   const Step* step = nullptr;
   try {
     const std::vector<Step>& steps = plan_.steps();
     for (std::size_t i = 0; i < steps.size(); ++i) {
       step = &steps[i];
       throw_if_stopped(stop);
+      if (observer) [[unlikely]] {
+        StepTimer timer(*observer, plan_, i, frame->slots);
+        Value value = runner.evaluate(*step, path_of(i));
+        timer.done(value);
+        runner.finish(*step, std::move(value));
+        continue;
+      }
       runner.finish(*step, runner.evaluate(*step, path_of(i)));
     }
     step = nullptr;

@@ -7,10 +7,12 @@
 #include <algorithm>
 
 #include "fx/base/error.h"
+#include "fx/graph/argument_value.h"
 #include "fx/graph/call_recorder.h"
 #include "fx/graph/module_kernel.h"
 #include "fx/ops/stop.h"
 #include "fx/run/layout_recorder.h"
+#include "fx/run/run_observer.h"
 #include "fx/run/static_frame.h"
 #include "fx/run/step_runner.h"
 #include "fx/run/value_tensors.h"
@@ -154,98 +156,156 @@ Value Replay::record(Values inputs) const {
   return std::move(recorded.result);
 }
 
+// One call over a frame.
+class Replay::Run {
+ public:
+  Run(const Replay& replay, const StaticLayout& layout, StaticFrame& frame)
+      : executable_(replay.executable_),
+        module_(*replay.module_),
+        layout_(layout),
+        frame_(frame),
+        runner_(module_, module_.constants(), frame.frame()) {}
+
+  Value run(Values inputs) {
+    const Plan& plan = executable_.plan();
+    store_inputs(plan, std::move(inputs), frame_.frame().slots);
+    const StopScope* stop = StopScope::current();
+    RunObserver* observer = RunObserver::current();
+    const Step* step = nullptr;
+    try {
+      for (std::size_t i = 0; i < plan.steps().size(); ++i) {
+        step = &plan.steps()[i];
+        throw_if_stopped(stop);
+        if (observer) [[unlikely]] {
+          StepTimer timer(*observer, plan, i, frame_.frame().slots);
+          Value value = evaluate(i);
+          timer.done(value);
+          runner_.finish(*step, std::move(value));
+          continue;
+        }
+        runner_.finish(*step, evaluate(i));
+      }
+    } catch (...) {
+      executable_.rethrow_for_step(step, runner_);
+    }
+    return runner_.take(plan.output());
+  }
+
+  /// Whether the run went back to the plan.
+  bool left() const noexcept { return left_; }
+
+ private:
+  Value evaluate(std::size_t index) {
+    const StaticStep& how = layout_.steps[index];
+    if (left_) return evaluate_ordinary(index);
+    switch (how.kind) {
+      case StaticStep::Kind::kOrdinary:
+        return evaluate_ordinary(index);
+      case StaticStep::Kind::kConstant:
+        return frame_.value(index);
+      case StaticStep::Kind::kOut:
+        if (call_out(how)) return frame_.value(index);
+        break;
+      case StaticStep::Kind::kKernel:
+        if (call_kernel(index, how)) return frame_.value(index);
+        break;
+    }
+    left_ = true;
+    return evaluate_ordinary(index);
+  }
+
+  bool call_out(const StaticStep& how) {
+    if (!runner_.fill_stack(*how.call)) return false;
+    torch::jit::Stack& stack = frame_.frame().stack;
+    for (const Value& value : how.out.extra) stack.push_back(value);
+    for (const at::Tensor& tensor : frame_.tensors(how.first, how.count))
+      stack.emplace_back(tensor);
+    const at::AutoDispatchBelowADInplaceOrView no_autograd;
+    how.out.overload->handle.callBoxed(stack);
+    stack.clear();
+    return true;
+  }
+
+  bool call_kernel(std::size_t index, const StaticStep& how) {
+    const auto* submodule = executable_.path_of(index)->find_module(module_);
+    auto* kernel = submodule ? dynamic_cast<KernelModule*>(submodule->get()) : nullptr;
+    if (!kernel) return false;
+    torch::jit::Stack& stack = frame_.frame().stack;
+    stack.clear();
+    for (const Operand& arg : executable_.plan().steps()[index].args)
+      stack.push_back(frame_.frame().slots[arg.slot]);
+    const bool done = kernel->call_into(stack, frame_.tensors(how.first, how.count));
+    stack.clear();
+    return done;
+  }
+
+  Value evaluate_ordinary(std::size_t index) {
+    const Step& step = executable_.plan().steps()[index];
+    Value value = runner_.evaluate(step, executable_.path_of(index));
+    const std::uint32_t expected = layout_.steps[index].expected;
+    if (expected != StaticStep::kUnchecked &&
+        !(value.isTensor() && layout_.expected[expected].matches(value.toTensor())))
+      left_ = true;
+    // A module that was another one, or of another mind, when it was analysed may return its input.
+    if (step.kind == Step::Kind::kModule) value = out_of_frame(std::move(value));
+    return value;
+  }
+
+  // The value without tensors of the frame: copies stand for them.
+  Value out_of_frame(Value value) {
+    bool inside = false;
+    for_each_tensor(value, [&](const at::Tensor& tensor) { inside |= frame_.holds(tensor); });
+    if (!inside) return value;
+    left_ = true;
+    if (value.isTensor()) return value.toTensor().clone();
+    if (!value.isTuple() && !is_sequence(value))
+      throw RunError(
+          ErrorCode::kWrongType,
+          "a module that was replaced since the graph was compiled returns its input in " +
+              describe(value) + ", wanted a tensor, a list or a tuple");
+    Values items = elements(value);
+    for (Value& item : items) item = out_of_frame(std::move(item));
+    return value.isTuple() ? Value(c10::ivalue::Tuple::create(std::move(items)))
+                           : make_list(std::move(items));
+  }
+
+  const Executable& executable_;
+  const GraphModule& module_;
+  const StaticLayout& layout_;
+  StaticFrame& frame_;
+  StepRunner runner_;
+  bool left_ = false;
+};
+
 Value Replay::replay(const Entry& entry, Values inputs) const {
-  const StaticLayout& layout = entry.layout;
-  const std::vector<Step>& steps = executable_.plan().steps();
-  const std::size_t bytes = layout.memory.arena_size;
+  const std::size_t bytes = entry.layout.memory.arena_size;
   std::unique_ptr<StaticFrame> frame = entry.frames.take();
   if (!frame)
-    frame = std::make_unique<StaticFrame>(executable_, layout, *module_);
+    frame = std::make_unique<StaticFrame>(executable_, entry.layout, *module_);
   else if (bytes > kLargeArena)
     large_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
-  Values& slots = frame->frame().slots;
-  torch::jit::Stack& stack = frame->frame().stack;
-  store_inputs(executable_.plan(), std::move(inputs), slots);
-
-  StepRunner runner(*module_, module_->constants(), frame->frame());
-  const StopScope* stop = StopScope::current();
-  bool leaves = false;
-  const auto run_ordinary = [&](std::size_t i) {
-    const Step& step = steps[i];
-    Value value = runner.evaluate(step, executable_.path_of(i));
-    const std::uint32_t expected = layout.steps[i].expected;
-    if (expected != StaticStep::kUnchecked &&
-        !(value.isTensor() && layout.expected[expected].matches(value.toTensor())))
-      leaves = true;
-    // A module that was another one, or of another mind, when it was analysed.
-    if (step.kind == Step::Kind::kModule) {
-      bool in_arena = false;
-      for_each_tensor(value, [&](const at::Tensor& t) { in_arena |= frame->holds(t); });
-      if (in_arena && value.isTensor()) {
-        value = value.toTensor().clone();
-        leaves = true;
-      }
-    }
-    runner.finish(step, std::move(value));
-  };
-  std::size_t i = 0;
-  try {
-    for (; i < steps.size(); ++i) {
-      throw_if_stopped(stop);
-      const StaticStep& how = layout.steps[i];
-      const Step& step = steps[i];
-      if (leaves || how.kind == StaticStep::Kind::kOrdinary) {
-        run_ordinary(i);
-        continue;
-      }
-      if (how.kind == StaticStep::Kind::kOut) {
-        if (!runner.fill_stack(*how.call)) {
-          leaves = true;
-          run_ordinary(i);
-          continue;
-        }
-        stack.insert(stack.end(), how.out.extra.begin(), how.out.extra.end());
-        for (const at::Tensor& tensor : frame->tensors(how.first, how.count))
-          stack.emplace_back(tensor);
-        {
-          const at::AutoDispatchBelowADInplaceOrView no_autograd;
-          how.out.overload->handle.callBoxed(stack);
-        }
-        stack.clear();
-      } else if (how.kind == StaticStep::Kind::kKernel) {
-        const auto* submodule = executable_.path_of(i)->find_module(*module_);
-        auto* kernel = submodule ? dynamic_cast<KernelModule*>(submodule->get()) : nullptr;
-        stack.clear();
-        for (const Operand& arg : step.args) stack.push_back(slots[arg.slot]);
-        const bool done = kernel && kernel->call_into(stack, frame->tensors(how.first, how.count));
-        stack.clear();
-        if (!done) {
-          leaves = true;
-          run_ordinary(i);
-          continue;
-        }
-      }
-      runner.finish(step, frame->value(i));
-    }
-  } catch (...) {
-    executable_.rethrow_for_step(i < steps.size() ? &steps[i] : nullptr, runner);
-  }
-  Value result = runner.take(executable_.plan().output());
+  Run run(*this, entry.layout, *frame);
+  Value result = run.run(std::move(inputs));
   replays_.fetch_add(1, std::memory_order_relaxed);
-  if (leaves) left_.fetch_add(1, std::memory_order_relaxed);
+  if (run.left()) left_.fetch_add(1, std::memory_order_relaxed);
+  give_back(entry, std::move(frame));
+  return result;
+}
+
+// Unless somebody else holds a part of it, or there are many.
+void Replay::give_back(const Entry& entry, std::unique_ptr<StaticFrame> frame) const {
   frame->clear();
   if (!frame->intact()) {
     frames_lost_.fetch_add(1, std::memory_order_relaxed);
-    return result;
+    return;
   }
-  if (bytes > kLargeArena) {
-    if (large_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes > kKeptBytes) {
-      large_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
-      return result;
-    }
+  const std::size_t bytes = entry.layout.memory.arena_size;
+  if (bytes > kLargeArena &&
+      large_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes > kKeptBytes) {
+    large_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+    return;
   }
   entry.frames.give(std::move(frame));
-  return result;
 }
 
 Replay::Statistics Replay::statistics() const {

@@ -10,6 +10,8 @@
 
 namespace fx {
 
+class StaticFrame;
+
 /// Calls of one GraphModule that are often of the same sizes (the mode "reduce-overhead").
 ///
 /// The first call with inputs of certain dtypes, sizes and strides runs the plan as it is and looks
@@ -55,6 +57,7 @@ class Replay {
  private:
   struct Entry;
   class Recording;
+  class Run;
 
   bool can_replay(const Values& inputs, const KwValues& kwargs) const;
   bool gradients_may_flow(const Values& inputs) const;
@@ -62,6 +65,7 @@ class Replay {
   Value run_flat(Values inputs, KwValues kwargs) const;
   Value record(Values inputs) const;
   Value replay(const Entry& entry, Values inputs) const;
+  void give_back(const Entry& entry, std::unique_ptr<StaticFrame> frame) const;
 
   std::shared_ptr<GraphModule> module_;
   Executable executable_;

@@ -134,6 +134,19 @@ TEST(ReduceOverhead, eight_threads_with_different_sizes_from_the_first_call_on) 
   }
 }
 
+TEST(ReduceOverhead, explain_tells_time_and_bytes_of_each_step) {
+  torch::NoGradGuard no_grad;
+  Mlp net;
+  const Compiled fast = compile(symbolic_trace(net), {.mode = "reduce-overhead"});
+  const std::string text = fast.explain(Values{torch::randn({3, 16})});
+  EXPECT_NE(text.find("in kernel_0"), std::string::npos) << text;
+  EXPECT_NE(text.find("kernel_1 ", text.find("GB/s  of memory")), std::string::npos) << text;
+  EXPECT_NE(text.find("memory copies at "), std::string::npos) << text;
+  const Compiled slow = compile(symbolic_trace(net), {.backend = "interpret"});
+  EXPECT_EQ(slow.explain(Values{torch::randn({3, 16})}),
+            "no plan runs, so there are no times of steps\n");
+}
+
 // Empty, or what is wrong: the modes on the same sequence of calls.
 std::string check_modes(const fuzz::Program& program, std::uint64_t& replays) {
   const torch::NoGradGuard no_grad;
