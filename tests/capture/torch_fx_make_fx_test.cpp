@@ -2,6 +2,7 @@
 #include <torch/torch.h>
 
 #include "fx/capture/make_fx.h"
+#include "fx/capture/proxy_tensor.h"
 #include "fx/interpret/interpreter.h"
 #include "fx/ops/call.h"
 #include "tests/graph/graphs.h"
@@ -221,6 +222,111 @@ TEST(MakeFxOfTorchFx, Z_002_tensors_without_data) {
   EXPECT_TRUE((*module)(meta).toTensor().is_meta());
   auto alias = make_fx([](at::Tensor v) { return at::alias(v); }, {meta});
   EXPECT_TRUE((*alias)(x).toTensor().is_alias_of(x));
+}
+
+// The options of torch.fx's make_fx, in the form they have here. decomposition_table:
+// tests/passes/decompose_test.cpp.
+TEST(MakeFxOfTorchFx, X_012_options) {
+  // tracing_mode "real": the program runs; "fake": on tensors without data.
+  int runs = 0;
+  auto program = [&](at::Tensor x) {
+    ++runs;
+    return torch::softmax(x, -1);
+  };
+  auto real = make_fx(program, {torch::rand({2, 3})});
+  auto fake = make_fx(program, {torch::empty({2, 3}, torch::kMeta)});
+  EXPECT_EQ(runs, 2);
+  EXPECT_EQ(real->graph().str(), fake->graph().str());
+  // pre_dispatch: operators as called, before autograd and decomposition.
+  EXPECT_EQ(real->graph().find_calls("aten::softmax.int").size(), 1u);
+  // "symbolic": sizes are those of the example, and a graph says so.
+  bool input_noted = false;
+  for (const Assumption& each : *real->meta().get<Assumptions>("assumptions"))
+    input_noted = input_noted || each.kind == Assumption::Kind::kInput;
+  EXPECT_TRUE(input_noted);
+  // _allow_non_fake_inputs: a tensor with data beside those without, as a constant.
+  const at::Tensor outside = torch::ones({3});
+  auto mixed = make_fx([&](at::Tensor x) { return torch::matmul(x, outside); },
+                       {torch::empty({2, 3}, torch::kMeta)});
+  const at::Tensor x = torch::rand({2, 3});
+  EXPECT_TRUE(torch::equal((*mixed)(x).toTensor(), torch::matmul(x, outside)));
+  // _error_on_data_dependent_ops
+  auto reads = [](at::Tensor x) { return x * x.sum().item<double>(); };
+  EXPECT_FX_ERROR(make_fx(reads, {row({1, 2})}, {.strict = true}), TraceError, kConcreteValue,
+                  "the program read a value");
+  // The names of inputs and of the class.
+  auto named = make_fx([](at::Tensor x) { return x + 1; }, {row({1})},
+                       {.input_names = {"image"}, .class_name = "Named"});
+  EXPECT_EQ(names(named->graph())[0], "image");
+  EXPECT_EQ(named->class_name(), "Named");
+}
+
+// The map from tensors to proxies.
+TEST(MakeFxOfTorchFx, X_013_tensors_are_known_by_identity) {
+  auto module = make_fx(
+      [](at::Tensor x) {
+        const at::Tensor y = x + 1, same = y, view = y.view({3});
+        return std::vector<at::Tensor>{x, y, same, view, y.detach()};
+      },
+      {row({1, 2, 3})});
+  const std::span<const Argument> results = module->graph().output_node().args()[0].items();
+  ASSERT_EQ(results.size(), 5u);
+  EXPECT_EQ(results[0].node().name(), "x");
+  EXPECT_EQ(&results[1].node(), &results[2].node());
+  EXPECT_NE(&results[3].node(), &results[1].node()) << "a view is another tensor";
+  EXPECT_NE(&results[4].node(), &results[1].node());
+  // get_proxy_slot: the proxy behind a tensor of a symbolic trace, null behind any other.
+  symbolic_trace([](Proxy p) {
+    const at::Tensor tensor = p;
+    const Proxy* found = find_proxy(tensor);
+    EXPECT_NE(found, nullptr);
+    if (found) EXPECT_EQ(&found->node(), &p.node());
+    EXPECT_EQ(find_proxy(torch::ones({2})), nullptr);
+    return tensor + 1;
+  });
+  // The map goes with the capture: the same tensors mean nothing to the next one.
+  const at::Tensor shared = row({5});
+  auto first = make_fx([](at::Tensor x) { return x * 2; }, {shared});
+  auto second = make_fx([&](at::Tensor x) { return x * shared; }, {row({7})});
+  EXPECT_EQ(second->graph().find_nodes(Opcode::kGetAttr).size(), 1u);
+  EXPECT_EQ((*second)(row({2})).toTensor().item<float>(), 10);
+}
+
+TEST(MakeFxOfTorchFx, X_014_constants_in_captures) {
+  // A number read from a constant is that number; a constant that is written to is made anew.
+  auto module = replayed(
+      [](at::Tensor x) {
+        at::Tensor two = torch::tensor(2.f);
+        const double number = two.item<double>();
+        two.add_(x.sum());
+        return x * number + two;
+      },
+      row({1, 2}), row({3, 4}));
+  EXPECT_EQ((*module)(row({0, 1})).toTensor()[0].item<float>(), 3);
+  for (const auto& [path, constant] : module->constants())
+    EXPECT_EQ(constant.item<float>(), 2) << path << ": a run wrote to it";
+  // A parameter that is read twice is one get_attr node, under its name.
+  struct TwiceImpl : torch::nn::Module {
+    at::Tensor w = register_parameter("w", torch::ones({2}));
+    at::Tensor forward(at::Tensor x) { return x * w + w; }
+  };
+  auto twice = make_fx(std::make_shared<TwiceImpl>(), {row({1, 2})});
+  const auto reads = twice->graph().find_nodes(Opcode::kGetAttr);
+  ASSERT_EQ(reads.size(), 1u);
+  EXPECT_EQ(reads[0]->target(), "w");
+  // Values that depend on the data: torch.fx refuses, here they are listed, and refused on request.
+  auto branches = [](at::Tensor x) { return x.sum().item<double>() > 0 ? x : -x; };
+  auto taken = make_fx(branches, {row({1})});
+  std::string listed;
+  for (const Assumption& each : *taken->meta().get<Assumptions>("assumptions"))
+    if (each.kind == Assumption::Kind::kValue) listed += each.text;
+  EXPECT_THAT(listed, testing::HasSubstr("aten::item gave 1.0, in %item"));
+  EXPECT_FX_ERROR(make_fx(branches, {row({1})}, {.strict = true}), TraceError, kConcreteValue,
+                  "the program read a value");
+  EXPECT_FX_ERROR(symbolic_trace([](Proxy x) {
+                    return static_cast<at::Tensor>(x).sum().item<double>() > 0 ? x : x;
+                  }),
+                  TraceError, kConcreteValue, "sum");
 }
 
 }  // namespace
