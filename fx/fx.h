@@ -8,6 +8,7 @@
 #include "fx/capture/symbolic_trace.h"
 #include "fx/capture/wrap.h"
 #include "fx/compile/compile.h"
+#include "fx/compile/find_wrong_kernel.h"
 #include "fx/graph/graph.h"
 #include "fx/graph/graph_module.h"
 #include "fx/graph/text.h"

@@ -39,7 +39,7 @@ std::string joined(const std::vector<std::string>& names) {
 
 void register_backend(std::string_view name, Backend backend) {
   if (name.empty() || is_builtin(name))
-    throw CompileError(ErrorCode::kBackendMissing,
+    throw CompileError(ErrorCode::kCompileOption,
                        "register_backend(" + str_repr(name) + "): wanted a name of its own, not " +
                            (name.empty() ? "an empty one" : "that of a built-in backend"));
   Registry& registry = Registry::get();
@@ -73,8 +73,15 @@ void check_options(const CompileOptions& options) {
   std::vector<std::string> modes;
   for (const CompileMode& mode : compile_modes()) modes.emplace_back(mode.name);
   if (std::find(modes.begin(), modes.end(), options.mode) == modes.end())
-    throw CompileError(ErrorCode::kBackendMissing, "there is no mode " + str_repr(options.mode) +
-                                                       "; there are: " + joined(modes));
+    throw CompileError(ErrorCode::kCompileOption, "there is no mode " + str_repr(options.mode) +
+                                                      "; there are: " + joined(modes));
+  std::vector<std::string> steps(std::begin(kPipelinePasses), std::end(kPipelinePasses));
+  steps.insert(steps.end(), {"undo_inplace", "fusion"});
+  for (const std::string& step : options.disable)
+    if (std::find(steps.begin(), steps.end(), step) == steps.end())
+      throw CompileError(ErrorCode::kCompileOption,
+                         "there is no step " + str_repr(step) +
+                             " that can be left out; there are: " + joined(steps));
 }
 
 Compilation compile_with_backend(const std::shared_ptr<GraphModule>& module, const Values& inputs,
@@ -101,6 +108,7 @@ Compilation compile_with_backend(const std::shared_ptr<GraphModule>& module, con
       out.kernels = std::move(made.kernels);
       out.stages.insert(out.stages.end(), made.stages.begin(), made.stages.end());
       out.explanation = std::move(made.explanation);
+      out.steps = std::move(made.steps);
     }
   } else if (!is_builtin(options.backend)) {
     Backend backend;

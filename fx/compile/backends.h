@@ -19,14 +19,15 @@ struct Compilation {
   std::shared_ptr<const Replay> replay = nullptr;  ///< of the mode "reduce-overhead"
   std::vector<CompileStage> stages = {};
   std::string explanation = {};
+  std::vector<CompileStep> steps = {};
 };
 
 /// Compiles a graph by the backend that the options name; `module` may be changed.
 Compilation compile_with_backend(const std::shared_ptr<GraphModule>& module, const Values& inputs,
                                  const CompileOptions& options);
 
-/// @throws CompileError kBackendMissing for an unknown backend or mode, listing those that there
-/// are.
+/// @throws CompileError kBackendMissing for an unknown backend, kCompileOption for an unknown mode
+/// or step to disable, listing those that there are.
 void check_options(const CompileOptions& options);
 
 }  // namespace fx::loops

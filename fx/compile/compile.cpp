@@ -287,13 +287,18 @@ std::vector<CompileStage> Compiled::stages() const {
   return out;
 }
 
+std::vector<CompileStep> Compiled::steps() const {
+  const State::Entry* entry = state_->entries.load(std::memory_order_acquire);
+  return entry ? entry->compilation.steps : std::vector<CompileStep>();
+}
+
 std::string Compiled::stage(std::string_view name) const {
   std::string names;
   for (CompileStage& stage : stages()) {
     if (stage.name == name) return std::move(stage.text);
     names += (names.empty() ? "" : ", ") + stage.name;
   }
-  throw CompileError(ErrorCode::kBackendMissing,
+  throw CompileError(ErrorCode::kCompileOption,
                      "there is no stage " + str_repr(name) +
                          "; there are: " + (names.empty() ? "none before the first call" : names));
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -25,6 +26,11 @@ struct CompileOptions {
   /// The parameters will not change: what depends on them alone is computed at once, and batch
   /// norms are folded into convolutions. Only for models in eval mode, without gradients.
   bool freeze = false;
+  /// Steps of the llvm backend that are left out, to see what they do or to find a fault: passes by
+  /// their names ("cse", "remove_noops", ...), "undo_inplace", "fusion".
+  std::vector<std::string> disable = {};
+  /// Only the first groups of operators become kernels; see find_wrong_kernel.
+  std::size_t max_kernels = std::numeric_limits<std::size_t>::max();
 };
 
 /// The modes, with what they mean.
@@ -41,8 +47,8 @@ using CompiledFunction = std::function<Value(Values inputs, KwValues kwargs)>;
 using Backend =
     std::function<CompiledFunction(const std::shared_ptr<GraphModule>& module,
                                    const Values& example_inputs, const CompileOptions& options)>;
-/// Adds or replaces a backend. Thread safe. @throws CompileError kBadBackend for an empty name or
-/// one of the built-in names.
+/// Adds or replaces a backend. Thread safe. @throws CompileError kCompileOption for an empty name
+/// or one of the built-in names.
 void register_backend(std::string_view name, Backend backend);
 /// All names, sorted: the built-in ones and those registered. "llvm" is there also where kernels
 /// cannot be made; it then does what "plan" does.
@@ -52,6 +58,12 @@ std::vector<std::string> list_backends();
 struct CompileStage {
   std::string name;  ///< "captured", "passes", "fused", "loops", "llvm", "assembly", "plan"
   std::string text;
+};
+
+/// How long a step of a compilation took.
+struct CompileStep {
+  std::string name;  ///< "passes", "example run", "undo_inplace", "fusion", "kernels", "clean up"
+  double milliseconds = 0;
 };
 
 class Compiled;
@@ -99,8 +111,11 @@ class Compiled {
   std::string explain(const Values& inputs) const;
   /// The stages so far, in order. What is made per kernel stands there once for each.
   std::vector<CompileStage> stages() const;
-  /// One stage's text. @throws CompileError kUnknownStage listing those that there are.
+  /// One stage's text. @throws CompileError kCompileOption listing those that there are.
   std::string stage(std::string_view name) const;
+  /// Where the last compilation by the llvm backend spent its time. Beside this there are the
+  /// capture of a C++ program, and the call itself.
+  std::vector<CompileStep> steps() const;
 
  private:
   struct State;
@@ -112,7 +127,9 @@ class Compiled {
 
 /// Compiles a graph. The module is not changed; its parameters and buffers are shared, so that
 /// updates of them count. Later edits of its graph do not.
-/// @throws CompileError kUnknownBackend, kUnknownMode, listing those that there are.
+/// @throws CompileError kBackendMissing for an unknown backend, kCompileOption for an unknown mode
+/// or
+///   step to disable, listing those that there are.
 Compiled compile(std::shared_ptr<GraphModule> module, CompileOptions options = {});
 /// The same for a module that the caller keeps alive.
 Compiled compile(GraphModule& module, CompileOptions options = {});

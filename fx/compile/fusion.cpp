@@ -48,8 +48,9 @@ class FusionPlanner {
 
   struct Info {
     bool supported = false;
-    bool view = false;        // costs nothing: its argument read through other indices
-    bool worthwhile = false;  // a kernel of this alone beats the operator
+    bool view = false;         // costs nothing: its argument read through other indices
+    bool worthwhile = false;   // a kernel of this alone beats the operator
+    bool joins_parts = false;  // puts its arguments together: each element comes from one of them
     Domain domain;
     int group = kNone;
   };
@@ -140,7 +141,10 @@ class FusionPlanner {
   // The domain of the expressions that the node added to the program.
   void inspect(const Node& node, const NodeExpr& expr, std::size_t first, Info& info) {
     const TensorProgram& program = lowering_.program();
-    if (is_getitem(node)) return;
+    if (is_getitem(node)) {
+      info.view = infos_.at(&node.arg(0).node()).view;
+      return;
+    }
     std::size_t operations = 0;
     bool expensive = false;
     std::optional<Domain> reducing;
@@ -150,6 +154,8 @@ class FusionPlanner {
         ++operations;
         expensive |= e.op >= Op::kExp;
       }
+      if (e.kind == Expr::Kind::kPad || e.kind == Expr::Kind::kGather) ++operations;
+      info.joins_parts |= e.kind == Expr::Kind::kPad;
       if (e.kind != Expr::Kind::kReduce) continue;
       ++operations;
       const Expr& arg = program[e.args[0]];
@@ -168,7 +174,7 @@ class FusionPlanner {
     }
     // Nothing is computed: a view, a copy, a constant. It is read where it is used, and never a
     // result of a kernel, since it may have to share memory with its argument.
-    info.view = !expr.is_tuple && operations == 0;
+    info.view = operations == 0;
     const UserRange users = node.users();
     if (expr.tensors.empty() ||
         (expr.is_tuple && !std::all_of(users.begin(), users.end(),
@@ -182,7 +188,7 @@ class FusionPlanner {
         if (Dims dims = canonical(tensor.dims); dims.size() >= info.domain.dims.size())
           info.domain.dims = std::move(dims);
     }
-    info.worthwhile = operations >= 3 || (expensive && operations >= 2);
+    info.worthwhile = !info.joins_parts && (operations >= 3 || (expensive && operations >= 2));
   }
 
   // --- groups
@@ -213,6 +219,19 @@ class FusionPlanner {
     if (!a.reduced.empty() && b.reduced.empty() && shapes.same(kept(a), b.dims)) return a;
     if (!b.reduced.empty() && a.reduced.empty() && shapes.same(kept(b), a.dims)) return b;
     return std::nullopt;
+  }
+
+  // A group that computes nothing but parts of the result of `node`, each element at most once: it
+  // can be computed in the loops of the result.
+  bool is_part(int candidate, const Node& node) const {
+    const Group& group = groups_[static_cast<std::size_t>(candidate)];
+    if (!infos_.at(&node).joins_parts || !group.domain.reduced.empty()) return false;
+    return std::all_of(group.nodes.begin(), group.nodes.end(), [&](const Node* member) {
+      const UserRange users = member->users();
+      return std::all_of(users.begin(), users.end(), [&](const Node* user) {
+        return user == &node || group_of(*user) == candidate;
+      });
+    });
   }
 
   // What must run before `node`: inputs, through views into what they are views of, and effects.
@@ -251,7 +270,7 @@ class FusionPlanner {
     for_each_predecessor(node, [&](const Node& p) {
       const Info& info = infos_.at(&p);
       if (info.supported && info.group == kNone &&
-          ((info.view && p.users().size() == 1) || is_getitem(p)))
+          (info.view ? p.users().size() == 1 : is_getitem(p)))
         producers(p, found, outside);
       else if (const int group = group_of(p); group != kNone)
         found.push_back(group);
@@ -275,6 +294,7 @@ class FusionPlanner {
       const Domain& mine =
           own == kNone ? info.domain : groups_[static_cast<std::size_t>(own)].domain;
       std::optional<Domain> domain = joint(group.domain, mine);
+      if (!domain && is_part(*it, node)) domain = mine;
       if (!domain) continue;
       // No way out of the joined groups and back.
       std::vector<const Node*> starts = outside;
@@ -324,7 +344,7 @@ class FusionPlanner {
   void absorb_views() {
     for (Node& node : graph_.nodes()) {
       Info& info = infos_.at(&node);
-      if (!is_getitem(node) || !info.supported) continue;
+      if (!is_getitem(node) || !info.supported || info.view) continue;
       const Node& tuple = *node.all_input_nodes().front();
       if (const int group = group_of(tuple); group != kNone) add(node, group);
     }
@@ -371,10 +391,13 @@ class FusionPlanner {
   FusionPlan plan_;
 };
 
-// A view of the first argument that is lowered to other indices. By the schema: the result may be a
-// view of an argument, and nothing is written.
+// A view of the first argument that is lowered to other indices, a list of such, or one of that
+// list. By the schema: the result may be a view of an argument, and nothing is written.
 bool is_lowered_view(const Node& node) {
-  if (!is_call(node) || is_getitem(node)) return false;
+  if (!is_call(node)) return false;
+  if (is_getitem(node))
+    return node.arg(0).is_node() && !is_getitem(node.arg(0).node()) &&
+           is_lowered_view(node.arg(0).node());
   const OpInfo& info = node.op() == Opcode::kCallMethod ? OpInfo::of_method(node.target().str())
                                                         : OpInfo::of(*node.target().function());
   for (const Overload& overload : info.overloads) {

@@ -1,6 +1,7 @@
 #include "fx/compile/kernel.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "fx/base/error.h"
@@ -54,10 +55,23 @@ Kernel::Kernel(std::string name, TensorProgram program, std::vector<Tensor> outp
     input_types_[at] = expr.type;
     for (Dim dim : expr.dims) input_dims_[at].push_back(shapes.find(dim));
   }
-  for (std::size_t i = 1; i < shapes.symbols().size(); ++i)
-    if (const Shapes::Symbol& symbol = shapes.symbols()[i];
-        symbol.kind == Shapes::Symbol::Kind::kConstant)
-      constants_.emplace_back(static_cast<Dim>(i), symbol.value);
+  for (std::size_t i = 0; i < shapes.symbols().size(); ++i) {
+    const Shapes::Symbol& symbol = shapes.symbols()[i];
+    const auto dim = static_cast<Dim>(i);
+    if (symbol.kind == Shapes::Symbol::Kind::kConstant)
+      constants_.emplace_back(dim, symbol.value);
+    else if (symbol.kind == Shapes::Symbol::Kind::kDerived)
+      derived_.push_back({shapes.find(dim), symbol.math, shapes.find(symbol.left),
+                          shapes.find(symbol.right), symbol.is_size});
+  }
+  for (NestOperand& operand : nest_.operands) {
+    const auto resolve = [&](std::vector<NestOperand::Step>& steps) {
+      for (NestOperand::Step& step : steps) step.step = shapes.find(step.step);
+    };
+    for (auto& steps : operand.steps_of_axis) resolve(steps);
+    resolve(operand.offset);
+    resolve(operand.gathered);
+  }
   for (Dim axis : nest_.axes) axis_roots_.push_back(shapes.find(axis));
   for (const Tensor& output : outputs_) {
     std::vector<Dim> roots;
@@ -74,8 +88,8 @@ Kernel::Kernel(std::string name, TensorProgram program, std::vector<Tensor> outp
     if (operand.output != 0) continue;
     for (std::uint8_t dim : orders_[0])
       for (std::size_t axis = 0; axis < nest_.axes.size(); ++axis)
-        for (int d : operand.dims_of_axis[axis])
-          if (d == dim) axis_order_.push_back(static_cast<std::uint8_t>(axis));
+        for (const NestOperand::Step& step : operand.steps_of_axis[axis])
+          if (step.dim == dim) axis_order_.push_back(static_cast<std::uint8_t>(axis));
   }
   for (std::size_t axis = 0; axis < nest_.axes.size(); ++axis)
     if (std::find(axis_order_.begin(), axis_order_.end(), axis) == axis_order_.end())
@@ -130,8 +144,8 @@ std::string Kernel::code_text(CodeStage stage) const {
 }
 
 bool Kernel::bind_sizes(std::span<const at::Tensor> inputs, std::span<std::int64_t> size_of) const {
-  std::fill(size_of.begin(), size_of.end(), -1);
-  size_of[kOne] = 1;
+  constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::min();
+  std::fill(size_of.begin(), size_of.end(), kUnknown);
   for (const auto& [dim, size] : constants_) size_of[static_cast<std::size_t>(dim)] = size;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const at::Tensor& tensor = inputs[i];
@@ -142,11 +156,25 @@ bool Kernel::bind_sizes(std::span<const at::Tensor> inputs, std::span<std::int64
       const std::int64_t size = sizes[d];
       std::int64_t& known = size_of[static_cast<std::size_t>(dims[d])];
       // A symbol may not become 1: what broadcasts was decided without it.
-      if (known < 0 && size != 1)
+      if (known == kUnknown && size != 1)
         known = size;
       else if (known != size)
         return false;
     }
+  }
+  // Symbols stand behind what they are derived from.
+  for (const Derived& d : derived_) {
+    const std::int64_t left = size_of[static_cast<std::size_t>(d.left)];
+    const std::int64_t right = size_of[static_cast<std::size_t>(d.right)];
+    if (d.math == Shapes::Math::kFloorDiv && right <= 0) return false;
+    const std::int64_t value = Shapes::compute(d.math, left, right);
+    if (d.is_size && (value == 1) != (d.root == kOne)) return false;
+    if (d.is_size && value < 0) return false;
+    std::int64_t& known = size_of[static_cast<std::size_t>(d.root)];
+    if (known == kUnknown)
+      known = value;
+    else if (known != value)
+      return false;
   }
   return true;
 }

@@ -70,6 +70,14 @@ class Kernel {
   std::vector<c10::ScalarType> input_types_;
   std::vector<Dims> input_dims_;  // roots
   std::vector<std::pair<Dim, std::int64_t>> constants_;
+  struct Derived {
+    Dim root;  // of the symbol itself
+    Shapes::Math math;
+    Dim left;
+    Dim right;
+    bool is_size;
+  };
+  std::vector<Derived> derived_;
   std::vector<Dim> axis_roots_;
   std::vector<std::vector<Dim>> output_roots_;
   std::vector<Dims> extent_roots_;

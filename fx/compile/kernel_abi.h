@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -22,7 +23,10 @@ struct KernelShape {
   friend bool operator==(const KernelShape&, const KernelShape&) = default;
 };
 
-/// Byte steps of an operand.
+/// Dimensions of one operand that a load may index by values.
+constexpr std::size_t kMaxGathered = 2;
+
+/// Byte steps of an operand; of an index, its own steps.
 struct OperandStrides {
   std::int64_t lane = 0;
   std::int64_t outer = 0;
@@ -33,8 +37,9 @@ struct OperandStrides {
 /// when the kernel is made: without reductions the only other one; else the reduced axis, with
 /// n_lane elements in it, or a kept axis: then the row has n_reduce elements for each lane.
 struct KernelArgs {
-  char* const* pointers;          ///< by operand: its first element
+  char* const* pointers;          ///< by operand: its first element; of an index: its first value
   const OperandStrides* strides;  ///< by operand
+  const std::int64_t* gathered;   ///< by operand, kMaxGathered each: byte steps
   const std::int64_t* scalars;    ///< by scalar: an int64, or the bits of a double
   const std::int64_t* extents;    ///< by extent
   char* const* scratch;           ///< by scratch row: n_lane elements, or n_reduce full vectors

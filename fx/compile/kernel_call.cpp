@@ -16,6 +16,12 @@ namespace {
 // Work (elements times operations) below which another thread costs more than it saves.
 constexpr std::int64_t kGrain = 1 << 17;
 
+// Where a guard is false an address may be outside of its tensor, and that of an index is a number:
+// arithmetic on integers, not on pointers.
+char* moved(char* pointer, std::int64_t bytes) {
+  return reinterpret_cast<char*>(reinterpret_cast<std::intptr_t>(pointer) + bytes);
+}
+
 // Scratch rows of this thread; grows, and is given back with the thread.
 char* scratch_memory(std::size_t bytes) {
   struct Free {
@@ -52,12 +58,19 @@ at::Tensor Kernel::Call::make_output(std::size_t index, c10::DeviceType device) 
   return at::empty_strided(sizes, strides, at::TensorOptions(type).device(device));
 }
 
+// Of a number 1: its steps are those of a pointer to bytes.
+std::int64_t Kernel::Call::element_size(std::size_t operand) const {
+  const NestOperand& o = nest_.operands[operand];
+  return o.is_index() ? 1 : static_cast<std::int64_t>(c10::elementSize(o.type));
+}
+
 // In bytes.
-std::int64_t Kernel::Call::stride_of(std::size_t operand, std::size_t axis) const {
-  std::int64_t stride = 0;
-  for (int dim : nest_.operands[operand].dims_of_axis[axis])
-    stride += tensors_[operand]->stride(dim);
-  return stride * static_cast<std::int64_t>(c10::elementSize(nest_.operands[operand].type));
+std::int64_t Kernel::Call::distance(std::size_t operand,
+                                    const std::vector<NestOperand::Step>& steps) const {
+  std::int64_t elements = 0;
+  for (const NestOperand::Step& step : steps)
+    elements += size_of(step.step) * (tensors_[operand] ? tensors_[operand]->stride(step.dim) : 1);
+  return elements * element_size(operand);
 }
 
 void Kernel::Call::collect_axes(std::size_t begin, std::size_t end, std::vector<Axis>& axes) const {
@@ -66,7 +79,7 @@ void Kernel::Call::collect_axes(std::size_t begin, std::size_t end, std::vector<
     const std::int64_t size = size_of(kernel_.axis_roots_[axis]);
     Axis made{size, {}};
     for (std::size_t k = 0; k < nest_.operands.size(); ++k)
-      made.strides.push_back(stride_of(k, axis));
+      made.strides.push_back(distance(k, nest_.operands[k].steps_of_axis[axis]));
     axes.push_back(std::move(made));
   }
   collapse(axes);
@@ -97,9 +110,6 @@ void Kernel::Call::collapse(std::vector<Axis>& axes) {
 // The axis of the lanes, and how each operand moves along it.
 bool Kernel::Call::choose_shape() {
   const std::size_t count = nest_.operands.size();
-  const auto element_size = [&](std::size_t k) {
-    return static_cast<std::int64_t>(c10::elementSize(nest_.operands[k].type));
-  };
   const Axis nothing{1, Sizes(count, 0)};
   reduce_ = nothing;
   lane_ = nothing;
@@ -112,6 +122,7 @@ bool Kernel::Call::choose_shape() {
     std::size_t unit = 0;
     std::size_t unit_kept = 0;
     for (std::size_t k = 0; k < count; ++k) {
+      if (nest_.operands[k].is_index()) continue;
       unit += reduced[0].strides[k] == element_size(k) ? 1 : 0;
       unit_kept += !kept_.empty() && kept_.back().strides[k] == element_size(k) ? 1 : 0;
     }
@@ -146,9 +157,13 @@ bool Kernel::Call::bind(std::span<const at::Tensor> inputs, std::vector<at::Tens
   for (std::size_t i = 0; i < kernel_.outputs_.size(); ++i)
     outputs.push_back(make_output(i, device));
   if (empty_) return true;
-  for (const NestOperand& operand : nest_.operands)
-    tensors_.push_back(operand.input >= 0 ? &inputs[static_cast<std::size_t>(operand.input)]
-                                          : &outputs[static_cast<std::size_t>(operand.output)]);
+  for (const NestOperand& operand : nest_.operands) {
+    tensors_.push_back(operand.is_index()   ? nullptr
+                       : operand.input >= 0 ? &inputs[static_cast<std::size_t>(operand.input)]
+                                            : &outputs[static_cast<std::size_t>(operand.output)]);
+    // Nothing to read beside something to compute: of a concatenation, or an index out of range.
+    if (tensors_.back() && tensors_.back()->numel() == 0) return false;
+  }
   if (!choose_shape()) return false;
   code_ = kernel_.code_for(shape_);
   return code_ != nullptr;
@@ -162,8 +177,13 @@ bool Kernel::Call::prepare(std::span<const at::Tensor> inputs) {
 bool Kernel::Call::run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs) {
   if (!bind(inputs, outputs)) return false;
   if (empty_) return true;
-  for (const at::Tensor* tensor : tensors_)
-    pointers_.push_back(static_cast<char*>(const_cast<void*>(tensor->const_data_ptr())));
+  for (std::size_t k = 0; k < tensors_.size(); ++k) {
+    const NestOperand& operand = nest_.operands[k];
+    void* first = tensors_[k] ? const_cast<void*>(tensors_[k]->const_data_ptr()) : nullptr;
+    pointers_.push_back(moved(static_cast<char*>(first), distance(k, operand.offset)));
+    for (std::size_t i = 0; i < kMaxGathered; ++i)
+      gathered_.push_back(i < operand.gathered.size() ? distance(k, {operand.gathered[i]}) : 0);
+  }
   for (const Dims& factors : kernel_.extent_roots_) {
     std::int64_t product = 1;
     for (Dim root : factors) product *= size_of(root);
@@ -226,6 +246,7 @@ std::int32_t Kernel::Call::run_rows(std::int64_t begin, std::int64_t end, std::i
   }
   KernelArgs args{.pointers = pointers.data(),
                   .strides = strides.data(),
+                  .gathered = gathered_.data(),
                   .scalars = nullptr,
                   .extents = extents_.data(),
                   .scratch = scratch.data(),
@@ -240,12 +261,13 @@ std::int32_t Kernel::Call::run_rows(std::int64_t begin, std::int64_t end, std::i
     const std::int64_t n = std::min(end - row, inner - first);
     std::int64_t rest = row / inner;
     for (std::size_t k = 0; k < count; ++k)
-      pointers[k] = pointers_[k] + lane_begin * lane_.strides[k] + first * strides[k].outer;
+      pointers[k] = moved(pointers_[k], lane_begin * lane_.strides[k] + first * strides[k].outer);
     for (std::size_t axis = kept_.size(); axis-- > 1;) {
       const Axis& outer = kept_[axis - 1];
       const std::int64_t index = rest % outer.size;
       rest /= outer.size;
-      for (std::size_t k = 0; k < count; ++k) pointers[k] += index * outer.strides[k];
+      for (std::size_t k = 0; k < count; ++k)
+        pointers[k] = moved(pointers[k], index * outer.strides[k]);
     }
     args.n_outer = n;
     trapped |= code_->function()(&args);

@@ -26,7 +26,8 @@ class Kernel::Call {
   at::Tensor make_output(std::size_t index, c10::DeviceType device) const;
   bool bind(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs);
   std::int64_t size_of(Dim root) const { return sizes_[static_cast<std::size_t>(root)]; }
-  std::int64_t stride_of(std::size_t operand, std::size_t axis) const;
+  std::int64_t element_size(std::size_t operand) const;
+  std::int64_t distance(std::size_t operand, const std::vector<NestOperand::Step>& steps) const;
   void collect_axes(std::size_t begin, std::size_t end, std::vector<Axis>& axes) const;
   static void collapse(std::vector<Axis>& axes);
   bool choose_shape();
@@ -38,8 +39,9 @@ class Kernel::Call {
   const Nest& nest_;
   Sizes sizes_;                                     // by symbol
   Sizes extents_;                                   // by extent of the nest
-  c10::SmallVector<const at::Tensor*, 8> tensors_;  // by operand
-  c10::SmallVector<char*, 8> pointers_;             // by operand
+  c10::SmallVector<const at::Tensor*, 8> tensors_;  // by operand; null for an index
+  c10::SmallVector<char*, 8> pointers_;             // by operand; of an index its value
+  Sizes gathered_;                                  // by operand and gathered dimension
   std::vector<Axis> kept_;  // outermost first; without the lanes' axis once chosen
   Axis lane_;
   Axis reduce_;

@@ -126,9 +126,9 @@ const NodeExpr& NodeLowering::lower(const Node& node) {
   std::vector<LowerArg> lower_args;
   for (const Value& value : stack) lower_args.push_back(argument(value));
   std::vector<Tensor> results = lower_operator(program_, *overload, lower_args);
-  NodeExpr expr{.is_tuple = overload->handle.schema().returns().size() != 1,
-                .tensors = std::move(results)};
-  if (!expr.is_tuple && expr.tensors.size() != 1) throw Unsupported("a list of tensors");
+  const auto& returns = overload->handle.schema().returns();
+  const bool is_list = returns.size() == 1 && returns[0].type()->kind() == c10::TypeKind::ListType;
+  NodeExpr expr{.is_tuple = is_list || returns.size() != 1, .tensors = std::move(results)};
   set(node, std::move(expr));
   return exprs_.at(&node);
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 
 #include "fx/compile/lower_table.h"
 
@@ -23,41 +24,23 @@ Tensors squeezed(const Call& call, const std::vector<std::int64_t>& dims) {
   return {x};
 }
 
-/// The same elements under other sizes: dimensions of size 1 come and go, no others. `sizes` may
-/// have one -1.
-Tensors reshaped(const Call& call, std::vector<std::int64_t> sizes) {
-  Tensor x = call.tensor("self").tensor();
+/// The same elements under other sizes, of which one may be -1.
+Tensors reshaped(const Call& call, const Tensor& x, const std::vector<std::int64_t>& sizes) {
   Shapes& shapes = call.program().shapes();
-  const Dims kept = without_ones(x.dims);
-  const auto ones = std::count(sizes.begin(), sizes.end(), 1);
-  const auto wild = std::find(sizes.begin(), sizes.end(), -1);
-  const auto rest = static_cast<std::int64_t>(sizes.size()) - ones;
-  const auto wanted = static_cast<std::int64_t>(kept.size());
-  const auto refuse = [&]() { call.unsupported(call.name() + " of other dimensions"); };
-  for (std::int64_t size : sizes)
-    if (size < -1 || size == 0) refuse();
-  // The size that is left to find is a dimension, or 1 if all others are there.
-  if (wild != sizes.end() && rest == wanted + 1)
-    *wild = 1;
-  else if (rest != wanted)
-    refuse();
+  Dim elements = kOne;
+  for (Dim dim : x.dims) elements = shapes.mul(elements, dim);
   Dims dims;
-  std::size_t at = 0;
+  Dim known = kOne;
+  std::optional<std::size_t> wild;
   for (std::int64_t size : sizes) {
-    if (size != 1) {
-      if (size != -1) shapes.unify(kept[at], shapes.constant(size));
-      if (shapes.example(kept[at]) == 0) refuse();
-    }
-    dims.push_back(size == 1 ? kOne : kept[at++]);
+    if (size < -1 || size == 0) call.unsupported(call.name() + " of other dimensions");
+    if (size == -1 && wild) call.unsupported("two sizes to be found");
+    if (size == -1) wild = dims.size();
+    dims.push_back(size == -1 ? kOne : shapes.constant(size));
+    known = shapes.mul(known, dims.back());
   }
-  std::vector<int> map;
-  int target = 0;
-  for (Dim dim : x.dims) {
-    if (dim != kOne)
-      while (dims[static_cast<std::size_t>(target)] == kOne) ++target;
-    map.push_back(dim == kOne ? -1 : target++);
-  }
-  return {call.program().view(x, std::move(dims), std::move(map))};
+  if (wild) dims[*wild] = shapes.size(shapes.floor_div(elements, known));
+  return {call.program().reshape(x, dims)};
 }
 
 /// What factories and conversions may ask of the result: a strided tensor of this device whose
@@ -171,8 +154,12 @@ Tensors lower_expand_as(const Call& call) {
   return {call.tensor("self").expand(call.tensor("other").tensor().dims).tensor()};
 }
 
-Tensors lower_view(const Call& call) { return reshaped(call, call.ints("size")); }
-Tensors lower_reshape(const Call& call) { return reshaped(call, call.ints("shape")); }
+Tensors lower_view(const Call& call) {
+  return reshaped(call, call.tensor("self").tensor(), call.ints("size"));
+}
+Tensors lower_reshape(const Call& call) {
+  return reshaped(call, call.tensor("self").tensor(), call.ints("shape"));
+}
 
 Tensors lower_flatten(const Call& call) {
   const Tensor x = call.tensor("self").tensor();
@@ -180,21 +167,33 @@ Tensors lower_flatten(const Call& call) {
   const std::int64_t last = wrap_dim(call.integer("end_dim"), x.dim());
   if (first > last) call.unsupported("flatten of no dimensions");
   if (x.dim() == 0) return {call.program().unsqueeze(x, 0)};
-  const auto begin = x.dims.begin() + first;
-  const auto end = x.dims.begin() + last + 1;
-  const Dims middle = without_ones(Dims(begin, end));
-  if (middle.size() > 1) call.unsupported("flatten of more than one dimension");
-  Dims dims(x.dims.begin(), begin);
-  dims.push_back(middle.empty() ? kOne : middle[0]);
-  dims.insert(dims.end(), end, x.dims.end());
-  std::vector<int> map;
-  for (std::int64_t d = 0; d < x.dim(); ++d) {
-    const bool inside = d >= first && d <= last;
-    const std::int64_t to = inside ? first : d < first ? d : d - (last - first);
-    const bool gone = inside && x.dims[static_cast<std::size_t>(d)] == kOne;
-    map.push_back(gone ? -1 : static_cast<int>(to));
+  Shapes& shapes = call.program().shapes();
+  Dims dims(x.dims.begin(), x.dims.begin() + first);
+  Dim product = kOne;
+  for (std::int64_t d = first; d <= last; ++d)
+    product = shapes.mul(product, x.dims[static_cast<std::size_t>(d)]);
+  dims.push_back(shapes.size(product));
+  dims.insert(dims.end(), x.dims.begin() + last + 1, x.dims.end());
+  return {call.program().reshape(x, dims)};
+}
+
+Tensors lower_unflatten(const Call& call) {
+  const Tensor x = call.tensor("self").tensor();
+  if (x.dim() == 0) call.unsupported("a tensor without dimensions");
+  const auto dim = static_cast<std::size_t>(wrap_dim(call.integer("dim"), x.dim()));
+  Shapes& shapes = call.program().shapes();
+  Dims dims(x.dims.begin(), x.dims.begin() + static_cast<std::ptrdiff_t>(dim));
+  Dim known = kOne;
+  std::optional<std::size_t> wild;
+  for (std::int64_t size : call.ints("sizes")) {
+    if (size < -1 || size == 0 || (size == -1 && wild)) call.unsupported("other sizes");
+    if (size == -1) wild = dims.size();
+    dims.push_back(size == -1 ? kOne : shapes.constant(size));
+    known = shapes.mul(known, dims.back());
   }
-  return {call.program().view(x, std::move(dims), std::move(map))};
+  if (wild) dims[*wild] = shapes.size(shapes.floor_div(x.dims[dim], known));
+  dims.insert(dims.end(), x.dims.begin() + static_cast<std::ptrdiff_t>(dim) + 1, x.dims.end());
+  return {call.program().reshape(x, dims)};
 }
 
 Tensors lower_clone(const Call& call) {

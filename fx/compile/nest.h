@@ -29,9 +29,11 @@ using ValueId = std::int32_t;
 struct NestValue {
   Op op;
   c10::ScalarType type;
+  /// Of a load: the guard, a bool, where it is false nothing is read and the value has no meaning
+  /// (-1: always read), then the indices in the operand's gathered dimensions.
   std::array<ValueId, 3> args = {-1, -1, -1};
-  /// Of a load: the operand; of a scalar: which one; of an extent: index in Nest::extents; of a
-  /// reduced value: the reduction.
+  /// Of a load or an index: the operand; of a scalar: which one; of an extent: index in
+  /// Nest::extents; of a reduced value: the reduction.
   int index = 0;
   c10::Scalar number = 0;  ///< of a constant
 
@@ -39,14 +41,24 @@ struct NestValue {
   int stage = 0;  ///< the loop that can compute it first, or that it stands before (row value)
 };
 
-/// A tensor that is read or written.
+/// A tensor that is read or written; or an index, a number that moves along the axes as the address
+/// of a tensor does, by its steps.
 struct NestOperand {
+  /// `step` elements of dimension `dim` of the tensor; of an index just `step`.
+  struct Step {
+    int dim;
+    Dim step;
+    friend bool operator==(const Step&, const Step&) = default;
+  };
   c10::ScalarType type;
   int input = -1;   ///< index among the inputs, or ...
-  int output = -1;  ///< ... among the outputs
-  /// For each axis of the nest the dimensions of the tensor that it moves along; several for a
-  /// diagonal, none where the tensor broadcasts.
-  std::vector<std::vector<int>> dims_of_axis = {};
+  int output = -1;  ///< ... among the outputs; neither: an index
+  /// By axis of the nest: several for a diagonal, none where the tensor broadcasts.
+  std::vector<std::vector<Step>> steps_of_axis = {};
+  std::vector<Step> offset = {};    ///< where the axes have index 0
+  std::vector<Step> gathered = {};  ///< for the index that each load brings
+
+  bool is_index() const noexcept { return input < 0 && output < 0; }
 };
 
 struct NestReduction {
@@ -98,9 +110,9 @@ struct Nest {
 };
 
 /// The nest that computes `outputs`. Its axes are the dimensions, other than 1, of the tensors that
-/// are reduced, or without reductions of the largest output.
+/// are reduced, or without reductions of the largest output; where reshapes take them apart, their
+/// factors. May assume more about sizes in the program's shapes.
 /// @throws Unsupported when the outputs do not fit one nest.
-Nest build_nest(const TensorProgram& program, std::span<const Tensor> outputs,
-                std::string name = "nest");
+Nest build_nest(TensorProgram& program, std::span<const Tensor> outputs, std::string name = "nest");
 
 }  // namespace fx::loops

@@ -5,19 +5,19 @@
 #include <utility>
 
 #include "fx/base/error.h"
+#include "fx/compile/kernel_abi.h"
 #include "fx/compile/nest.h"
+#include "fx/compile/nest_index.h"
 #include "fx/compile/nest_schedule.h"
 #include "fx/compile/unsupported.h"
 
 namespace fx::loops {
 namespace {
 
-// For each dimension of an expression the axis that indexes it, or -1 for index 0.
-using AxisMap = std::vector<int>;
-
 class NestBuilder {
  public:
-  NestBuilder(const TensorProgram& program, std::string name) : program_(program) {
+  NestBuilder(TensorProgram& program, std::string name)
+      : program_(program), shapes_(program.shapes()) {
     nest_.name = std::move(name);
   }
 
@@ -26,12 +26,9 @@ class NestBuilder {
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       const Expr& expr = program_[outputs[i]];
       const AxisMap map = map_of_output(expr);
-      const ValueId value = evaluate(outputs[i].id, map);
-      NestOperand operand{.type = expr.type, .output = static_cast<int>(i)};
-      operand.dims_of_axis.resize(nest_.axes.size());
-      for (std::size_t d = 0; d < map.size(); ++d)
-        if (map[d] >= 0)
-          operand.dims_of_axis[static_cast<std::size_t>(map[d])].push_back(static_cast<int>(d));
+      const ValueId value = evaluate({outputs[i].id, map, kNone});
+      NestOperand operand = operand_at(expr.type, map);
+      operand.output = static_cast<int>(i);
       nest_.stores.push_back({.operand = static_cast<int>(nest_.operands.size()), .value = value});
       nest_.operands.push_back(std::move(operand));
     }
@@ -39,55 +36,88 @@ class NestBuilder {
   }
 
  private:
+  static constexpr ValueId kNone = -1;
+
+  // One expression at one place: where its dimensions are indexed by `map`, which is inside of its
+  // tensors only where `guard` is true.
+  struct Place {
+    ExprId id;
+    AxisMap map;
+    ValueId guard;
+    friend auto operator<=>(const Place&, const Place&) = default;
+  };
+
   Dims canonical(const Dims& dims) const {
     Dims out;
     for (Dim dim : dims)
-      if (const Dim found = program_.shapes().find(dim); found != kOne) out.push_back(found);
+      if (const Dim found = shapes_.find(dim); found != kOne) out.push_back(found);
     return out;
   }
+
+  // --- axes
 
   // The axes: those of the tensor that a reduction reads, kept ones first, or of the largest
   // output.
   void choose_axes(std::span<const Tensor> outputs) {
-    std::set<ExprId> seen;
-    ExprId reduction = -1;
-    for (const Tensor& output : outputs) find_reduction(output.id, seen, reduction);
-    Dims domain;
+    ExprId reduction = kNone;
+    visit(outputs, [&](ExprId id, const Expr& expr) {
+      // The last in the program sees the widest domain: those before it were broadcast to it.
+      if (expr.kind == Expr::Kind::kReduce) reduction = std::max(reduction, id);
+      if (expr.kind == Expr::Kind::kReshape)
+        collect_factors(shapes_, expr, program_[expr.args[0]].dims, factors_);
+    });
     if (reduction >= 0) {
       const Expr& reduce = program_[reduction];
       const Expr& arg = program_[reduce.args[0]];
-      Dims reduced;
-      for (std::size_t d = 0; d < arg.dims.size(); ++d) {
-        const Dim dim = program_.shapes().find(arg.dims[d]);
-        if (dim == kOne) continue;
-        domain_.push_back(dim);
-        is_reduced_.push_back(reduce.reduced[d]);
-        (reduce.reduced[d] ? reduced : domain).push_back(dim);
-      }
-      nest_.num_kept = domain.size();
-      domain.insert(domain.end(), reduced.begin(), reduced.end());
+      for (std::size_t d = 0; d < arg.dims.size(); ++d)
+        if (const Dim dim = shapes_.find(arg.dims[d]); dim != kOne) {
+          domain_.push_back(dim);
+          is_reduced_.push_back(reduce.reduced[d]);
+        }
     } else {
       for (const Tensor& output : outputs)
-        if (Dims dims = canonical(output.dims); dims.size() >= domain.size()) domain = dims;
-      domain_ = domain;
-      is_reduced_.resize(domain.size());
-      nest_.num_kept = domain.size();
+        if (Dims dims = canonical(output.dims); dims.size() >= domain_.size()) domain_ = dims;
+      is_reduced_.resize(domain_.size());
     }
-    nest_.axes = domain;
-    int kept = 0;
-    int reduced = static_cast<int>(nest_.num_kept);
-    for (bool r : is_reduced_) axis_of_domain_.push_back(r ? reduced++ : kept++);
+    index_of_domain_.resize(domain_.size());
+    for (const bool reduced : {false, true}) {
+      for (std::size_t i = 0; i < domain_.size(); ++i) {
+        if (is_reduced_[i] != reduced) continue;
+        const std::size_t first = nest_.axes.size();
+        add_axes(domain_[i], 0);
+        Dim step = kOne;
+        Affine& index = index_of_domain_[i].affine;
+        for (std::size_t axis = nest_.axes.size(); axis-- > first;) {
+          index.terms.insert(index.terms.begin(), {static_cast<int>(axis), step});
+          step = shapes_.mul(step, nest_.axes[axis]);
+        }
+      }
+      if (!reduced) nest_.num_kept = nest_.axes.size();
+    }
   }
 
-  void find_reduction(ExprId id, std::set<ExprId>& seen, ExprId& found) const {
-    std::vector<ExprId> stack{id};
+  void add_axes(Dim dim, int depth) {
+    const auto found = std::find_if(factors_.begin(), factors_.end(), [&](const auto& entry) {
+      return shapes_.same(entry.first, dim);
+    });
+    if (found == factors_.end() || depth > 8) {
+      nest_.axes.push_back(shapes_.find(dim));
+    } else {
+      for (Dim factor : found->second) add_axes(factor, depth + 1);
+    }
+  }
+
+  template <typename Fn>
+  void visit(std::span<const Tensor> outputs, Fn fn) const {
+    std::set<ExprId> seen;
+    std::vector<ExprId> stack;
+    for (const Tensor& output : outputs) stack.push_back(output.id);
     while (!stack.empty()) {
       const ExprId top = stack.back();
       stack.pop_back();
       if (!seen.insert(top).second) continue;
       const Expr& expr = program_[top];
-      // The last in the program sees the widest domain: those before it were broadcast to it.
-      if (expr.kind == Expr::Kind::kReduce) found = std::max(found, top);
+      fn(top, expr);
       stack.insert(stack.end(), expr.args.begin(), expr.args.end());
     }
   }
@@ -95,22 +125,22 @@ class NestBuilder {
   // Dimensions other than 1 are those of the whole domain, or those of its kept axes, in order.
   AxisMap map_of_output(const Expr& expr) const {
     const Dims dims = canonical(expr.dims);
-    AxisMap axes;
-    if (dims == domain_) {
-      axes = axis_of_domain_;
-    } else {
-      for (std::size_t i = 0; i < domain_.size(); ++i)
-        if (!is_reduced_[i]) axes.push_back(axis_of_domain_[i]);
-      bool fits = axes.size() == dims.size() && nest_.num_kept < nest_.axes.size();
-      for (std::size_t i = 0; fits && i < dims.size(); ++i)
-        fits = nest_.axes[static_cast<std::size_t>(axes[i])] == dims[i];
-      if (!fits) throw Unsupported("results of different sizes in one kernel");
-    }
+    std::vector<std::size_t> places;
+    const bool whole = shapes_.same(dims, domain_);
+    for (std::size_t i = 0; i < domain_.size(); ++i)
+      if (whole || !is_reduced_[i]) places.push_back(i);
+    bool fits = places.size() == dims.size() && (whole || nest_.num_kept < nest_.axes.size());
+    for (std::size_t i = 0; fits && i < dims.size(); ++i)
+      fits = shapes_.same(domain_[places[i]], dims[i]);
+    if (!fits) throw Unsupported("results of different sizes in one kernel");
     AxisMap map;
     std::size_t at = 0;
-    for (Dim dim : expr.dims) map.push_back(program_.shapes().find(dim) == kOne ? -1 : axes[at++]);
+    for (Dim dim : expr.dims)
+      map.push_back(shapes_.find(dim) == kOne ? AxisIndex{} : index_of_domain_[places[at++]]);
     return map;
   }
+
+  // --- values
 
   ValueId add(NestValue value) {
     // Equal values are one: by all that makes them.
@@ -123,121 +153,244 @@ class NestBuilder {
     return at->second;
   }
 
-  // The value of expression `id` where its dimensions are indexed by `map`.
-  ValueId evaluate(ExprId root, const AxisMap& root_map) {
+  ValueId add(Op op, c10::ScalarType type, ValueId a, ValueId b) {
+    return add({.op = op, .type = type, .args = {a, b, kNone}});
+  }
+
+  // A number of the shapes.
+  ValueId number(Dim dim) {
+    dim = shapes_.find(dim);
+    if (shapes_.is_constant(dim))
+      return add(
+          {.op = Op::kConstant, .type = c10::ScalarType::Long, .number = shapes_.example(dim)});
+    return extent({dim});
+  }
+
+  ValueId extent(const Dims& factors) {
+    const auto at = std::find(nest_.extents.begin(), nest_.extents.end(), factors);
+    const auto index = static_cast<int>(at - nest_.extents.begin());
+    if (at == nest_.extents.end()) nest_.extents.push_back(factors);
+    return add({.op = Op::kExtent, .type = c10::ScalarType::Long, .index = index});
+  }
+
+  int add_operand(NestOperand operand) {
+    std::size_t at = 0;
+    const auto same = [&](const NestOperand& other) {
+      return other.input == operand.input && other.output == operand.output &&
+             other.steps_of_axis == operand.steps_of_axis && other.offset == operand.offset &&
+             other.gathered == operand.gathered;
+    };
+    while (at < nest_.operands.size() && !same(nest_.operands[at])) ++at;
+    if (at == nest_.operands.size()) nest_.operands.push_back(std::move(operand));
+    return static_cast<int>(at);
+  }
+
+  // How a tensor at the place `map` moves, but for what is gathered.
+  NestOperand operand_at(c10::ScalarType type, const AxisMap& map) const {
+    NestOperand operand{.type = type};
+    operand.steps_of_axis.resize(nest_.axes.size());
+    for (std::size_t d = 0; d < map.size(); ++d) {
+      const auto dim = static_cast<int>(d);
+      for (const Affine::Term& term : map[d].affine.terms)
+        operand.steps_of_axis[static_cast<std::size_t>(term.axis)].push_back({dim, term.step});
+      if (map[d].affine.offset != kZero) operand.offset.push_back({dim, map[d].affine.offset});
+    }
+    return operand;
+  }
+
+  ValueId load(const Expr& input, const AxisMap& map, ValueId guard) {
+    NestOperand operand = operand_at(input.type, map);
+    operand.input = input.index;
+    NestValue value{.op = Op::kLoad, .type = input.type, .args = {guard, kNone, kNone}};
+    for (std::size_t d = 0; d < map.size(); ++d)
+      for (const auto& [index, step] : map[d].values) {
+        if (operand.gathered.size() == kMaxGathered)
+          throw Unsupported("more than two gathered dimensions");
+        operand.gathered.push_back({static_cast<int>(d), step});
+        value.args[operand.gathered.size()] = index;
+      }
+    value.index = add_operand(std::move(operand));
+    return add(std::move(value));
+  }
+
+  // The index as an int64.
+  ValueId index_value(const AxisIndex& index) {
+    ValueId sum = kNone;
+    const auto plus = [&](ValueId value) {
+      sum = sum == kNone ? value : add(Op::kAdd, c10::ScalarType::Long, sum, value);
+    };
+    for (const auto& [value, step] : index.values)
+      plus(step == kOne ? value : add(Op::kMul, c10::ScalarType::Long, value, number(step)));
+    if (!index.affine.terms.empty())
+      plus(add({.op = Op::kIndex,
+                .type = c10::ScalarType::Long,
+                .index = add_operand(operand_at(c10::ScalarType::Long, {index}))}));
+    else if (index.affine.offset != kZero || sum == kNone)
+      plus(number(index.affine.offset));
+    return sum;
+  }
+
+  // Whether all guarded indices of a pad lie in its argument.
+  ValueId inside(const Expr& pad, const AxisMap& map) {
+    const Dims& dims = program_[pad.args[0]].dims;
+    ValueId all = kNone;
+    const auto also = [&](ValueId value) {
+      all = all == kNone ? value : add(Op::kBitAnd, c10::ScalarType::Bool, all, value);
+    };
+    for (std::size_t d = 0; d < dims.size(); ++d) {
+      if (pad.guards[d] == kNoGuard) continue;
+      const ValueId index = index_value(substitute(shapes_, pad.at[d], map));
+      if ((pad.guards[d] & kGuardLow) != 0)
+        also(add(Op::kGe, c10::ScalarType::Bool, index, number(kZero)));
+      if ((pad.guards[d] & kGuardHigh) != 0)
+        also(add(Op::kLt, c10::ScalarType::Bool, index, number(dims[d])));
+    }
+    return all;
+  }
+
+  // --- expressions
+
+  ValueId evaluate(const Place& root) {
     // Depth first with an own stack: a chain of operators may be thousands deep.
     struct Task {
-      ExprId id;
-      AxisMap map;
-      bool ready;
+      Place place;
+      int phase = 0;
+      std::vector<Place> args = {};
+      ValueId inside = kNone;  // of a pad
     };
-    std::vector<Task> tasks{{root, root_map, false}};
+    std::vector<Task> tasks{{root}};
     while (!tasks.empty()) {
       Task& task = tasks.back();
-      if (memo_.contains({task.id, task.map})) {
+      if (memo_.contains(task.place)) {
         tasks.pop_back();
         continue;
       }
-      const Expr& expr = program_[task.id];
-      std::vector<AxisMap> maps;
-      for (std::size_t a = 0; a < expr.args.size(); ++a)
-        maps.push_back(map_of_arg(expr, a, task.map));
-      if (!task.ready) {
-        task.ready = true;
-        for (std::size_t a = 0; a < expr.args.size(); ++a)
-          tasks.push_back({expr.args[a], maps[a], false});  // invalidates `task`
-        if (!expr.args.empty()) continue;
+      const Expr& expr = program_[task.place.id];
+      const bool gathers = expr.kind == Expr::Kind::kGather;
+      if (task.phase == 0) {
+        if (expr.kind == Expr::Kind::kPad) task.inside = inside(expr, task.place.map);
+        for (std::size_t a = gathers ? 1 : 0; a < expr.args.size(); ++a)
+          task.args.push_back(place_of_arg(expr, a, task.place, task.inside));
+      } else if (task.phase == 1 && gathers) {
+        // The place of what is gathered depends on the indices.
+        std::vector<ValueId> indices;
+        for (const Place& place : task.args) indices.push_back(memo_.at(place));
+        task.args.insert(task.args.begin(), place_of_gathered(expr, task.place, indices));
+      } else {
+        const Task done = std::move(tasks.back());
+        tasks.pop_back();
+        std::vector<ValueId> args;
+        for (const Place& place : done.args) args.push_back(memo_.at(place));
+        memo_.emplace(done.place, make(expr, done.place, args, done.inside));
+        continue;
       }
-      const Task done = std::move(tasks.back());
-      tasks.pop_back();
-      std::vector<ValueId> args;
-      for (std::size_t a = 0; a < expr.args.size(); ++a)
-        args.push_back(memo_.at({expr.args[a], maps[a]}));
-      memo_.emplace(std::pair{done.id, done.map}, make(expr, done.map, args));
+      ++task.phase;
+      for (const Place& place : std::vector<Place>(task.args))  // pushing invalidates `task`
+        if (!memo_.contains(place)) tasks.push_back({place});
     }
-    return memo_.at({root, root_map});
+    return memo_.at(root);
   }
 
-  AxisMap map_of_arg(const Expr& expr, std::size_t a, const AxisMap& map) const {
-    const Expr& arg = program_[expr.args[a]];
-    AxisMap out;
+  Place place_of_arg(const Expr& expr, std::size_t a, const Place& place, ValueId inside) {
+    const ExprId id = expr.args[a];
+    const Expr& arg = program_[id];
     switch (expr.kind) {
-      case Expr::Kind::kPointwise: {
-        const std::size_t offset = map.size() - arg.dims.size();
-        for (std::size_t d = 0; d < arg.dims.size(); ++d)
-          out.push_back(program_.shapes().find(arg.dims[d]) == kOne ? -1 : map[offset + d]);
-        return out;
-      }
       case Expr::Kind::kView:
-        for (std::size_t d = 0; d < expr.map.size(); ++d)
-          out.push_back(expr.map[d] < 0 || program_.shapes().find(arg.dims[d]) == kOne
-                            ? -1
-                            : map[static_cast<std::size_t>(expr.map[d])]);
-        return out;
-      case Expr::Kind::kReduce: {
-        // Reduced dimensions run along the reduced axes, in order; kept ones where the result is
-        // read, which must be along kept axes only: one value for the row.
-        std::size_t kept = 0;
-        int axis = static_cast<int>(nest_.num_kept);
-        for (std::size_t d = 0; d < arg.dims.size(); ++d) {
-          const Dim dim = program_.shapes().find(arg.dims[d]);
-          if (!expr.reduced[d]) {
-            const int at = map[kept++];
-            if (dim != kOne && (at < 0 || at >= static_cast<int>(nest_.num_kept)))
-              throw Unsupported("a reduction over other dimensions");
-            out.push_back(dim == kOne ? -1 : at);
-          } else if (dim == kOne) {
-            out.push_back(-1);
-          } else {
-            if (axis >= static_cast<int>(nest_.axes.size()) ||
-                nest_.axes[static_cast<std::size_t>(axis)] != dim)
-              throw Unsupported("a reduction over other dimensions");
-            out.push_back(axis++);
-          }
-        }
-        if (axis != static_cast<int>(nest_.axes.size()))
-          throw Unsupported("a reduction over other dimensions");
-        return out;
-      }
+        return {id, map_through(expr, place.map), place.guard};
+      case Expr::Kind::kReshape:
+        return {id, reshape_map(shapes_, nest_.axes, expr, arg.dims, place.map), place.guard};
+      case Expr::Kind::kPad:
+        if (a == 0)
+          return {id, map_through(expr, place.map),
+                  place.guard == kNone
+                      ? inside
+                      : add(Op::kBitAnd, c10::ScalarType::Bool, place.guard, inside)};
+        break;
+      case Expr::Kind::kReduce:
+        if (place.guard != kNone) throw Unsupported("a reduction in a part of a result");
+        return {id, map_of_reduced(expr, arg, place.map), kNone};
       default:
-        return out;
+        break;
     }
+    // Broadcast to the dimensions of `expr`.
+    AxisMap map;
+    const std::size_t offset = place.map.size() - arg.dims.size();
+    for (std::size_t d = 0; d < arg.dims.size(); ++d)
+      map.push_back(shapes_.find(arg.dims[d]) == kOne ? AxisIndex{} : place.map[offset + d]);
+    return {id, std::move(map), place.guard};
   }
 
-  ValueId make(const Expr& expr, const AxisMap& map, const std::vector<ValueId>& args) {
-    switch (expr.kind) {
-      case Expr::Kind::kInput: {
-        NestOperand operand{.type = expr.type, .input = expr.index};
-        operand.dims_of_axis.resize(nest_.axes.size());
-        for (std::size_t d = 0; d < map.size(); ++d)
-          if (map[d] >= 0)
-            operand.dims_of_axis[static_cast<std::size_t>(map[d])].push_back(static_cast<int>(d));
-        std::size_t at = 0;
-        while (at < nest_.operands.size() &&
-               (nest_.operands[at].input != operand.input ||
-                nest_.operands[at].dims_of_axis != operand.dims_of_axis))
-          ++at;
-        if (at == nest_.operands.size()) nest_.operands.push_back(std::move(operand));
-        return add({.op = Op::kLoad, .type = expr.type, .index = static_cast<int>(at)});
+  // Of a view, a pad or a gather.
+  AxisMap map_through(const Expr& expr, const AxisMap& map) {
+    AxisMap out;
+    for (const Affine& at : expr.at) out.push_back(substitute(shapes_, at, map));
+    return out;
+  }
+
+  Place place_of_gathered(const Expr& expr, const Place& place,
+                          const std::vector<ValueId>& indices) {
+    AxisMap map = map_through(expr, place.map);
+    for (std::size_t i = 0; i < indices.size(); ++i)
+      map[static_cast<std::size_t>(expr.gathered[i])].values.emplace_back(indices[i], kOne);
+    return {expr.args[0], std::move(map), place.guard};
+  }
+
+  // Reduced dimensions run along the reduced axes, in order; kept ones where the result is read,
+  // which must be along kept axes only: one value for the row.
+  AxisMap map_of_reduced(const Expr& expr, const Expr& arg, const AxisMap& map) const {
+    AxisMap out;
+    std::size_t kept = 0;
+    std::size_t next = 0;  // in the domain
+    const auto skip_kept = [&] {
+      while (next < domain_.size() && !is_reduced_[next]) ++next;
+    };
+    for (std::size_t d = 0; d < arg.dims.size(); ++d) {
+      const Dim dim = shapes_.find(arg.dims[d]);
+      if (!expr.reduced[d]) {
+        const AxisIndex& index = map[kept++];
+        bool fits = dim == kOne || (index.values.empty() && !index.affine.terms.empty());
+        for (const Affine::Term& term : index.affine.terms)
+          fits &= term.axis < static_cast<int>(nest_.num_kept);
+        if (!fits) throw Unsupported("a reduction over other dimensions");
+        out.push_back(dim == kOne ? AxisIndex{} : index);
+      } else if (dim == kOne) {
+        out.emplace_back();
+      } else {
+        skip_kept();
+        if (next == domain_.size() || !shapes_.same(domain_[next], dim))
+          throw Unsupported("a reduction over other dimensions");
+        out.push_back(index_of_domain_[next++]);
       }
+    }
+    skip_kept();
+    if (next != domain_.size()) throw Unsupported("a reduction over other dimensions");
+    return out;
+  }
+
+  ValueId make(const Expr& expr, const Place& place, const std::vector<ValueId>& args,
+               ValueId inside) {
+    switch (expr.kind) {
+      case Expr::Kind::kInput:
+        return load(expr, place.map, place.guard);
       case Expr::Kind::kConstant:
         return add({.op = Op::kConstant, .type = expr.type, .number = expr.number});
       case Expr::Kind::kScalar:
         return add({.op = Op::kScalar, .type = expr.type, .index = expr.index});
-      case Expr::Kind::kExtent: {
-        const Dims factors = canonical(expr.factors);
-        const auto at = std::find(nest_.extents.begin(), nest_.extents.end(), factors);
-        const auto index = static_cast<int>(at - nest_.extents.begin());
-        if (at == nest_.extents.end()) nest_.extents.push_back(factors);
-        return add({.op = Op::kExtent, .type = expr.type, .index = index});
-      }
+      case Expr::Kind::kExtent:
+        return extent(canonical(expr.factors));
+      case Expr::Kind::kIndex:
+        return index_value(place.map[0]);
       case Expr::Kind::kPointwise: {
         NestValue value{.op = expr.op, .type = expr.type};
         std::copy(args.begin(), args.end(), value.args.begin());
         return add(std::move(value));
       }
       case Expr::Kind::kView:
+      case Expr::Kind::kReshape:
+      case Expr::Kind::kGather:
         return args[0];
+      case Expr::Kind::kPad:
+        return add({.op = Op::kSelect, .type = expr.type, .args = {inside, args[0], args[1]}});
       case Expr::Kind::kReduce: {
         const auto at = std::find_if(
             nest_.reductions.begin(), nest_.reductions.end(),
@@ -251,12 +404,14 @@ class NestBuilder {
     FX_ASSERT(false, "unknown kind of expression");
   }
 
-  const TensorProgram& program_;
+  TensorProgram& program_;
+  Shapes& shapes_;
   Nest nest_;
-  Dims domain_;                      // in the order of the tensors' dimensions
-  std::vector<bool> is_reduced_;     // of the domain
-  std::vector<int> axis_of_domain_;  // of the domain
-  std::map<std::pair<ExprId, AxisMap>, ValueId> memo_;
+  Dims domain_;                   // in the order of the tensors' dimensions
+  std::vector<bool> is_reduced_;  // of the domain
+  AxisMap index_of_domain_;       // the index in each of its dimensions
+  std::vector<std::pair<Dim, Dims>> factors_;
+  std::map<Place, ValueId> memo_;
   std::map<std::tuple<Op, c10::ScalarType, std::array<ValueId, 3>, int, bool, std::int64_t>,
            ValueId>
       table_;
@@ -264,7 +419,7 @@ class NestBuilder {
 
 }  // namespace
 
-Nest build_nest(const TensorProgram& program, std::span<const Tensor> outputs, std::string name) {
+Nest build_nest(TensorProgram& program, std::span<const Tensor> outputs, std::string name) {
   Nest nest = NestBuilder(program, std::move(name)).build(outputs);
   schedule(nest);
   return nest;

@@ -20,19 +20,43 @@ std::string operand_text(const Nest& nest, std::size_t index) {
                             : "out" + std::to_string(operand.output);
 }
 
-std::string indices_text(const Nest& nest, const NestOperand& operand) {
-  std::string out;
-  for (std::size_t axis = 0; axis < nest.axes.size(); ++axis)
-    if (!operand.dims_of_axis[axis].empty()) {
-      const bool kept = axis < nest.num_kept;
-      out += (out.empty() ? "" : ", ");
-      out += kept ? "k" : "r";
-      out += std::to_string(kept ? axis : axis - nest.num_kept);
-    }
-  return "[" + out + "]";
+std::string axis_text(const Nest& nest, std::size_t axis) {
+  const bool kept = axis < nest.num_kept;
+  return (kept ? "k" : "r") + std::to_string(kept ? axis : axis - nest.num_kept);
 }
 
-std::string step_text(const Nest& nest, const NestStep& step) {
+// The axes that an operand moves along, outermost first, and what else its place depends on:
+// "[k0, r0]", "[k0, 2 * r0 + 1]".
+std::string indices_text(const Nest& nest, const Shapes& shapes, const NestOperand& operand) {
+  std::string out;
+  const auto separate = [&out](const char* by) { out += out.empty() ? "" : by; };
+  for (std::size_t axis = 0; axis < nest.axes.size(); ++axis)
+    for (const NestOperand::Step& step : operand.steps_of_axis[axis]) {
+      separate(operand.is_index() ? " + " : ", ");
+      if (step.step != kOne) out += shapes.str(step.step) + " * ";
+      out += axis_text(nest, axis);
+    }
+  for (const NestOperand::Step& step : operand.offset) {
+    separate(" + ");
+    out += shapes.str(step.step);
+    if (!operand.is_index()) out += " in " + std::to_string(step.dim);
+  }
+  return out;
+}
+
+std::string load_text(const Nest& nest, const Shapes& shapes, const NestValue& load) {
+  const auto at = static_cast<std::size_t>(load.index);
+  const NestOperand& operand = nest.operands[at];
+  std::string out = operand_text(nest, at) + "[" + indices_text(nest, shapes, operand) + "]";
+  for (std::size_t i = 0; i < operand.gathered.size(); ++i) {
+    const NestOperand::Step& step = operand.gathered[i];
+    out += " at " + (step.step == kOne ? "" : shapes.str(step.step) + " * ") +
+           value_name(load.args[1 + i]) + " in " + std::to_string(step.dim);
+  }
+  return load.args[0] < 0 ? out : out + " if " + value_name(load.args[0]);
+}
+
+std::string step_text(const Nest& nest, const Shapes& shapes, const NestStep& step) {
   const auto index = static_cast<std::size_t>(step.index);
   switch (step.kind) {
     case NestStep::Kind::kKeep:
@@ -47,8 +71,8 @@ std::string step_text(const Nest& nest, const NestStep& step) {
     case NestStep::Kind::kStore: {
       const NestStore& s = nest.stores[index];
       const auto at = static_cast<std::size_t>(s.operand);
-      return operand_text(nest, at) + indices_text(nest, nest.operands[at]) + " = " +
-             value_name(s.value);
+      return operand_text(nest, at) + "[" + indices_text(nest, shapes, nest.operands[at]) +
+             "] = " + value_name(s.value);
     }
     case NestStep::Kind::kCompute:
       break;
@@ -58,9 +82,11 @@ std::string step_text(const Nest& nest, const NestStep& step) {
   switch (v.op) {
     case Op::kConstant:
       return out + number_text(v.number);
-    case Op::kLoad: {
-      const auto at = static_cast<std::size_t>(v.index);
-      return out + operand_text(nest, at) + indices_text(nest, nest.operands[at]);
+    case Op::kLoad:
+      return out + load_text(nest, shapes, v);
+    case Op::kIndex: {
+      const NestOperand& operand = nest.operands[static_cast<std::size_t>(v.index)];
+      return out + "index " + indices_text(nest, shapes, operand);
     }
     case Op::kReduced:
       return out + "@" + std::to_string(v.index);
@@ -81,14 +107,12 @@ std::string step_text(const Nest& nest, const NestStep& step) {
 std::string Nest::str(const Shapes& shapes) const {
   std::string out = "nest " + name + "(";
   for (std::size_t axis = 0; axis < axes.size(); ++axis) {
-    const bool kept = axis < num_kept;
     out += axis == 0 ? "" : axis == num_kept ? " | " : ", ";
-    out += (kept ? "k" : "r") + std::to_string(kept ? axis : axis - num_kept) + " < " +
-           shapes.str(axes[axis]);
+    out += axis_text(*this, axis) + " < " + shapes.str(axes[axis]);
   }
   out += ")\n";
   const auto steps = [&](const std::vector<NestStep>& list, const char* indent) {
-    for (const NestStep& step : list) out += indent + step_text(*this, step) + "\n";
+    for (const NestStep& step : list) out += indent + step_text(*this, shapes, step) + "\n";
   };
   for (std::size_t s = 0; s < rows.size(); ++s) {
     steps(rows[s], "  ");

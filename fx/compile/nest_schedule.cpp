@@ -36,11 +36,11 @@ class Scheduler {
         NestReduction& reduction = nest_.reductions[static_cast<std::size_t>(v.index)];
         reduction.stage = value(reduction.input).stage;
         v.stage = reduction.stage + 1;
-      } else if (v.op == Op::kLoad) {
+      } else if (v.op == Op::kLoad || v.op == Op::kIndex) {
         const NestOperand& operand = nest_.operands[static_cast<std::size_t>(v.index)];
         // Without reductions the one loop has a single element.
         for (std::size_t axis = nest_.num_kept; reduces && axis < nest_.axes.size(); ++axis)
-          v.element |= !operand.dims_of_axis[axis].empty();
+          v.element |= !operand.steps_of_axis[axis].empty();
       }
       for (ValueId arg : v.args) {
         if (arg < 0) continue;
@@ -54,7 +54,7 @@ class Scheduler {
       const NestOperand& operand = nest_.operands[static_cast<std::size_t>(store.operand)];
       store.element = !reduces;
       for (std::size_t axis = nest_.num_kept; axis < nest_.axes.size(); ++axis)
-        store.element |= !operand.dims_of_axis[axis].empty();
+        store.element |= !operand.steps_of_axis[axis].empty();
     }
   }
 

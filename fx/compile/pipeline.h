@@ -9,12 +9,19 @@
 
 namespace fx::loops {
 
+/// The passes that the pipeline begins with, in order; those that need constants only of frozen
+/// models.
+constexpr std::string_view kPipelinePasses[] = {"remove_dropout", "fuse_conv_bn", "constant_fold",
+                                                "remove_noops",   "cse",          "dce"};
+
 /// What the llvm backend made of a graph.
 struct PipelineOutput {
   std::shared_ptr<GraphModule> module;  ///< with a FusedKernel for each group
   std::vector<std::shared_ptr<FusedKernel>> kernels;
+  std::size_t num_groups = 0;        ///< kernels, and those that were left to their operators
   std::vector<CompileStage> stages;  ///< "passes", "fused"
   std::string explanation;           ///< one line for each call of the graph behind the passes
+  std::vector<CompileStep> steps;
 };
 
 /// From a graph to a graph of kernels: the whole way on one page. `module` is changed.

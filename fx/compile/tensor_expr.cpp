@@ -21,7 +21,16 @@ std::size_t hash_of(const Expr& e) {
   for (ExprId arg : e.args) add(arg);
   add(e.dims.size());
   for (Dim dim : e.dims) add(dim);
-  for (int d : e.map) add(d);
+  for (const Affine& at : e.at) {
+    add(at.offset);
+    for (const Affine::Term& term : at.terms) {
+      add(term.axis);
+      add(term.step);
+    }
+  }
+  for (std::uint8_t guard : e.guards) add(guard);
+  for (int d : e.gathered) add(d);
+  for (int n : e.parts) add(n);
   for (Dim factor : e.factors) add(factor);
   for (bool r : e.reduced) add(r);
   if (e.number.isFloatingPoint())
@@ -33,7 +42,8 @@ std::size_t hash_of(const Expr& e) {
 
 bool equal(const Expr& a, const Expr& b) {
   return a.kind == b.kind && a.type == b.type && a.dims == b.dims && a.op == b.op &&
-         a.reduce == b.reduce && a.args == b.args && a.reduced == b.reduced && a.map == b.map &&
+         a.reduce == b.reduce && a.args == b.args && a.reduced == b.reduced && a.at == b.at &&
+         a.guards == b.guards && a.gathered == b.gathered && a.parts == b.parts &&
          a.factors == b.factors && a.index == b.index && same_number(a.number, b.number);
 }
 
@@ -47,9 +57,12 @@ bool takes(Op op, c10::ScalarType type) {
     case Op::kScalar:
     case Op::kExtent:
     case Op::kLoad:
+    case Op::kIndex:
     case Op::kReduced:
     case Op::kCast:
       return false;
+    case Op::kBounded:
+      return type == c10::ScalarType::Long;
     case Op::kAdd:
     case Op::kSub:
     case Op::kMul:
@@ -85,6 +98,17 @@ bool takes(Op op, c10::ScalarType type) {
     default:
       return floating;
   }
+}
+
+// "i0", "s1 - 1 + -1 * i0", "0".
+std::string affine_text(const Affine& affine, const Shapes& shapes) {
+  std::string out = affine.offset == kZero ? "" : shapes.str(affine.offset);
+  for (const Affine::Term& term : affine.terms) {
+    if (!out.empty()) out += " + ";
+    if (term.step != kOne) out += shapes.str(term.step) + " * ";
+    out += "i" + std::to_string(term.axis);
+  }
+  return out.empty() ? "0" : out;
 }
 
 }  // namespace
@@ -207,32 +231,141 @@ Tensor TensorProgram::reduce(Reduce reduce, const Tensor& tensor,
   return out.size() == kept.size() ? result : view(result, std::move(out), std::move(map));
 }
 
-Tensor TensorProgram::view(const Tensor& tensor, Dims dims, std::vector<int> map) {
-  FX_ASSERT(map.size() == tensor.dims.size(), "one entry for each dimension");
-  bool same = dims.size() == tensor.dims.size();
-  for (std::size_t d = 0; d < map.size(); ++d) {
-    FX_ASSERT(map[d] < static_cast<int>(dims.size()), "no such dimension");
-    same = same && map[d] == static_cast<int>(d) && shapes_.same(dims[d], tensor.dims[d]);
+Affine substitute(Shapes& shapes, const Affine& outer, const std::vector<Affine>& inner) {
+  Affine out{.offset = outer.offset};
+  for (const Affine::Term& term : outer.terms) {
+    const Affine& index = inner[static_cast<std::size_t>(term.axis)];
+    out.offset = shapes.add(out.offset, shapes.mul(index.offset, term.step));
+    for (const Affine::Term& inside : index.terms) {
+      const Dim step = shapes.mul(inside.step, term.step);
+      const auto at = std::lower_bound(
+          out.terms.begin(), out.terms.end(), inside.axis,
+          [](const Affine::Term& existing, int axis) { return existing.axis < axis; });
+      if (at != out.terms.end() && at->axis == inside.axis)
+        at->step = shapes.add(at->step, step);
+      else
+        out.terms.insert(at, {inside.axis, step});
+    }
   }
-  if (same) return tensor;
+  std::erase_if(out.terms, [](const Affine::Term& term) { return term.step == kZero; });
+  return out;
+}
+
+Tensor TensorProgram::view(const Tensor& tensor, Dims dims, const std::vector<int>& map) {
+  std::vector<Affine> at;
+  for (int d : map) at.push_back(d < 0 ? Affine{} : Affine::of_axis(d));
+  return view(tensor, std::move(dims), std::move(at));
+}
+
+Tensor TensorProgram::view(const Tensor& tensor, Dims dims, std::vector<Affine> at) {
+  FX_ASSERT(at.size() == tensor.dims.size(), "one index for each dimension");
+  const auto is_identity = [&](const Dims& base_dims) {
+    bool same = dims.size() == base_dims.size();
+    for (std::size_t d = 0; same && d < at.size(); ++d)
+      same = shapes_.same(dims[d], base_dims[d]) &&
+             (at[d] == Affine::of_axis(static_cast<int>(d)) ||
+              (at[d].is_zero() && shapes_.find(dims[d]) == kOne));
+    return same;
+  };
+  if (is_identity(tensor.dims)) return tensor;
   // A view of a view is one view.
   ExprId base = tensor.id;
-  if (const Expr& e = (*this)[base]; e.kind == Expr::Kind::kView) {
-    std::vector<int> joined;
-    for (int d : e.map) joined.push_back(d < 0 ? -1 : map[static_cast<std::size_t>(d)]);
-    map = std::move(joined);
-    base = e.args[0];
+  if ((*this)[base].kind == Expr::Kind::kView) {
+    std::vector<Affine> joined;
+    for (const Affine& inner : std::vector<Affine>((*this)[base].at))
+      joined.push_back(substitute(shapes_, inner, at));
+    at = std::move(joined);
+    base = (*this)[base].args[0];
     const Expr& inner = (*this)[base];
-    bool identity = dims.size() == inner.dims.size();
-    for (std::size_t d = 0; identity && d < map.size(); ++d)
-      identity = map[d] == static_cast<int>(d) && shapes_.same(dims[d], inner.dims[d]);
-    if (identity) return {.id = base, .type = inner.type, .dims = inner.dims};
+    if (is_identity(inner.dims)) return {.id = base, .type = inner.type, .dims = inner.dims};
   }
   return add({.kind = Expr::Kind::kView,
               .type = tensor.type,
               .dims = std::move(dims),
               .args = {base},
-              .map = std::move(map)});
+              .at = std::move(at)});
+}
+
+Tensor TensorProgram::reshape(const Tensor& tensor, const Dims& dims) {
+  // Neighbours are taken together until their products are equal in the example, and have to be
+  // equal in every call.
+  std::vector<int> parts;
+  std::size_t i = 0;
+  std::size_t k = 0;
+  bool other = false;
+  while (i < tensor.dims.size() || k < dims.size()) {
+    std::size_t i_end = i;
+    std::size_t k_end = k;
+    Dim from = kOne;
+    Dim to = kOne;
+    const auto take = [this](const Dims& sizes, std::size_t& at, Dim& product) {
+      product = shapes_.mul(product, sizes[at++]);
+    };
+    do {
+      const bool from_is_behind = shapes_.example(from) < shapes_.example(to) ||
+                                  (shapes_.example(from) == shapes_.example(to) && i_end == i);
+      if (from_is_behind && i_end < tensor.dims.size())
+        take(tensor.dims, i_end, from);
+      else if (k_end < dims.size())
+        take(dims, k_end, to);
+      else if (i_end < tensor.dims.size())
+        take(tensor.dims, i_end, from);
+      else
+        break;
+      if (shapes_.example(from) == 0 || shapes_.example(to) == 0)
+        throw Unsupported("a reshape of nothing");
+    } while (shapes_.example(from) != shapes_.example(to));
+    shapes_.unify(from, to);
+    parts.push_back(static_cast<int>(i_end - i));
+    parts.push_back(static_cast<int>(k_end - k));
+    other |= parts.back() != 1 || parts[parts.size() - 2] != 1;
+    i = i_end;
+    k = k_end;
+  }
+  if (!other) return tensor;
+  return add({.kind = Expr::Kind::kReshape,
+              .type = tensor.type,
+              .dims = dims,
+              .args = {tensor.id},
+              .parts = std::move(parts)});
+}
+
+Tensor TensorProgram::pad(const Tensor& tensor, Dims dims, std::vector<Affine> at,
+                          std::vector<std::uint8_t> guards, const Tensor& otherwise) {
+  FX_ASSERT(at.size() == tensor.dims.size() && guards.size() == at.size(),
+            "one index for each dimension");
+  FX_ASSERT(otherwise.type == tensor.type, "arguments of different types");
+  if (std::all_of(guards.begin(), guards.end(), [](std::uint8_t g) { return g == kNoGuard; }))
+    return view(tensor, std::move(dims), std::move(at));
+  shapes_.broadcast(dims, otherwise.dims);
+  return add({.kind = Expr::Kind::kPad,
+              .type = tensor.type,
+              .dims = std::move(dims),
+              .args = {tensor.id, otherwise.id},
+              .at = std::move(at),
+              .guards = std::move(guards)});
+}
+
+Tensor TensorProgram::gather(const Tensor& tensor, Dims dims, std::vector<Affine> at,
+                             std::vector<int> dims_gathered, std::span<const Tensor> indices) {
+  FX_ASSERT(at.size() == tensor.dims.size() && dims_gathered.size() == indices.size(),
+            "one index for each dimension");
+  Expr expr{.kind = Expr::Kind::kGather, .type = tensor.type, .args = {tensor.id}};
+  for (const Tensor& index : indices) {
+    FX_ASSERT(index.type == c10::ScalarType::Long, "indices are int64");
+    shapes_.broadcast(dims, index.dims);
+    expr.args.push_back(index.id);
+  }
+  expr.dims = std::move(dims);
+  expr.at = std::move(at);
+  expr.gathered = std::move(dims_gathered);
+  return add(std::move(expr));
+}
+
+Tensor TensorProgram::index(Dim size) {
+  if (shapes_.find(size) == kOne)
+    return view(constant(c10::ScalarType::Long, std::int64_t{0}), {kOne}, std::vector<Affine>{});
+  return add({.kind = Expr::Kind::kIndex, .type = c10::ScalarType::Long, .dims = {size}});
 }
 
 Tensor TensorProgram::permute(const Tensor& tensor, std::span<const std::int64_t> dims) {
@@ -311,14 +444,33 @@ std::string TensorProgram::str() const {
       case Expr::Kind::kView:
         out += "view";
         break;
+      case Expr::Kind::kReshape:
+        out += "reshape";
+        break;
+      case Expr::Kind::kPad:
+        out += "pad";
+        break;
+      case Expr::Kind::kGather:
+        out += "gather";
+        break;
+      case Expr::Kind::kIndex:
+        out += "index";
+        break;
     }
     for (std::size_t a = 0; a < e.args.size(); ++a)
       out += (a ? ", %" : " %") + std::to_string(e.args[a]);
-    if (e.kind == Expr::Kind::kReduce || e.kind == Expr::Kind::kView) {
-      out += e.kind == Expr::Kind::kReduce ? " over" : " at";
+    if (e.kind == Expr::Kind::kReduce) {
+      out += " over";
       for (std::size_t d = 0; d < e.reduced.size(); ++d)
         if (e.reduced[d]) out += " " + std::to_string(d);
-      for (int d : e.map) out += d < 0 ? " -" : " " + std::to_string(d);
+    }
+    if (!e.at.empty()) out += " at";
+    for (std::size_t d = 0; d < e.at.size(); ++d) {
+      out += (d ? ", " : " ") + affine_text(e.at[d], shapes_);
+      if (!e.guards.empty() && (e.guards[d] & kGuardLow) != 0) out += " >= 0";
+      if (!e.guards.empty() && (e.guards[d] & kGuardHigh) != 0) out += " < n";
+      for (std::size_t i = 0; i < e.gathered.size(); ++i)
+        if (e.gathered[i] == static_cast<int>(d)) out += " + %" + std::to_string(e.args[1 + i]);
     }
     out += "\n";
   }

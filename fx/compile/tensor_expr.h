@@ -19,6 +19,30 @@ namespace fx::loops {
 
 using ExprId = std::int32_t;
 
+/// A number that depends on indices: offset + the sum of index[term.axis] * term.step. The axes of
+/// the terms ascend.
+struct Affine {
+  struct Term {
+    int axis;
+    Dim step;
+    friend bool operator==(const Term&, const Term&) = default;
+    friend auto operator<=>(const Term&, const Term&) = default;
+  };
+  Dim offset = kZero;
+  std::vector<Term> terms = {};
+
+  static Affine of_axis(int axis) { return {.terms = {{axis, kOne}}}; }
+  bool is_zero() const { return offset == kZero && terms.empty(); }
+  friend bool operator==(const Affine&, const Affine&) = default;
+  friend auto operator<=>(const Affine&, const Affine&) = default;
+};
+
+/// `outer` where its axes have the values `inner`.
+Affine substitute(Shapes& shapes, const Affine& outer, const std::vector<Affine>& inner);
+
+/// Which ends of a dimension an index may lie beyond.
+enum Guard : std::uint8_t { kNoGuard = 0, kGuardLow = 1, kGuardHigh = 2, kGuardBoth = 3 };
+
 /// One tensor-valued expression. Immutable; equal expressions of one program are one.
 struct Expr {
   enum class Kind : std::uint8_t {
@@ -28,7 +52,12 @@ struct Expr {
     kExtent,     ///< the product of the sizes `factors`, int64, without dimensions
     kPointwise,  ///< `op` of args, which broadcast to `dims`
     kReduce,     ///< `reduce` of args[0] over the dimensions with reduced[d]
-    kView,       ///< args[0] with its dimension d taken from dimension map[d], or at index 0 for -1
+    kView,       ///< args[0] at the indices `at`
+    kReshape,    ///< args[0], its elements in the same order under other dims: see `parts`
+    kPad,        ///< args[0] at the indices `at` where all guarded ones lie in it, else args[1]
+    kGather,     ///< args[0] at the indices `at`, to those of its dimensions gathered[i] added the
+                 ///< numbers args[1 + i]: int64 in range, broadcast to `dims`
+    kIndex,      ///< the index in a dimension: int64, of dims {n}
   };
   Kind kind;
   c10::ScalarType type;
@@ -37,7 +66,10 @@ struct Expr {
   Reduce reduce = Reduce::kSum;
   std::vector<ExprId> args = {};
   std::vector<bool> reduced = {};
-  std::vector<int> map = {};
+  std::vector<Affine> at = {};  ///< by dimension of args[0], from the indices of the result
+  std::vector<std::uint8_t> guards = {};  ///< by dimension of args[0]
+  std::vector<int> gathered = {};
+  std::vector<int> parts = {};  ///< m dimensions of args[0] are n dimensions of this: m, n, ...
   Dims factors = {};
   int index = 0;
   c10::Scalar number = 0;
@@ -82,9 +114,24 @@ class TensorProgram {
   Tensor reduce(Reduce reduce, const Tensor& tensor, std::span<const std::int64_t> dims,
                 bool keepdim);
 
-  /// The tensor read through other indices: its dimension d is dimension map[d] of the result,
-  /// whose sizes are `dims`, or index 0 where map[d] is -1 (a size-1 dimension that goes away).
-  Tensor view(const Tensor& tensor, Dims dims, std::vector<int> map);
+  /// The tensor read at other indices, which must lie in it: in its dimension d at `at[d]`, of the
+  /// indices of the result, whose sizes are `dims`.
+  Tensor view(const Tensor& tensor, Dims dims, std::vector<Affine> at);
+  /// Its dimension d is dimension map[d] of the result, or at index 0 where map[d] is -1 (a size-1
+  /// dimension that goes away).
+  Tensor view(const Tensor& tensor, Dims dims, const std::vector<int>& map);
+  /// The same elements in the same order; the product of the sizes must be the same. Some size is
+  /// not 0. @throws Unsupported unless the products of neighbouring dimensions fit.
+  Tensor reshape(const Tensor& tensor, const Dims& dims);
+  /// As view, but where an index of a guarded dimension is out of range the value is `otherwise`.
+  Tensor pad(const Tensor& tensor, Dims dims, std::vector<Affine> at,
+             std::vector<std::uint8_t> guards, const Tensor& otherwise);
+  /// As view, with `indices[i]`, int64, added to the index in dimension dims_gathered[i], where
+  /// `at` is usually 0. What comes out must be in range: see Op::kBounded.
+  Tensor gather(const Tensor& tensor, Dims dims, std::vector<Affine> at,
+                std::vector<int> dims_gathered, std::span<const Tensor> indices);
+  /// 0, 1, ... of type int64.
+  Tensor index(Dim size);
   Tensor permute(const Tensor& tensor, std::span<const std::int64_t> dims);
   /// 0 <= dim <= tensor.dim().
   Tensor unsqueeze(const Tensor& tensor, std::int64_t dim);

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "fx/capture/symbolic_trace.h"
+#include "fx/compile/find_wrong_kernel.h"
 #include "fx/compile/jit.h"
 #include "fx/interpret/interpreter.h"
 #include "tests/graph/graphs.h"
@@ -125,7 +126,7 @@ TEST(Compile, S0_66_S0_77_S4_97_every_stage_can_be_looked_at) {
   const Compiled fast = compile(
       *symbolic_trace([](Proxy x) { return torch::tanh(static_cast<at::Tensor>(x) * 2 + 1); }));
   EXPECT_TRUE(fast.stages().empty());
-  EXPECT_FX_ERROR(fast.stage("loops"), CompileError, kBackendMissing, "none before the first call");
+  EXPECT_FX_ERROR(fast.stage("loops"), CompileError, kCompileOption, "none before the first call");
   const at::Tensor x = torch::randn({3, 40});
   fast(x);
   std::vector<std::string> names;
@@ -148,7 +149,7 @@ TEST(Compile, S0_66_S0_77_S4_97_every_stage_can_be_looked_at) {
   EXPECT_THAT(fast.stage("llvm"), HasSubstr("define i32 @fx_kernel"));
   EXPECT_THAT(fast.stage("assembly"), HasSubstr("ret"));
   EXPECT_THAT(fast.stage("plan"), HasSubstr("module kernel_0"));
-  EXPECT_FX_ERROR(fast.stage("nothing"), CompileError, kBackendMissing, "captured, passes, fused");
+  EXPECT_FX_ERROR(fast.stage("nothing"), CompileError, kCompileOption, "captured, passes, fused");
   // The captured graph is the library's own: it runs.
   EXPECT_TRUE(torch::allclose(fast(x).toTensor(), torch::tanh(x * 2 + 1), 1.3e-6, 1e-6));
 }
@@ -210,7 +211,7 @@ TEST(Compile, S0_78_S3_08_a_backend_of_the_user) {
   EXPECT_EQ(calls, 1);
   EXPECT_THAT(ops, ElementsAre("placeholder", "call_function", "call_function", "output"));
   EXPECT_THAT(list_backends(), ::testing::Contains("recorder"));
-  EXPECT_FX_ERROR(register_backend("llvm", nullptr), CompileError, kBackendMissing, "built-in");
+  EXPECT_FX_ERROR(register_backend("llvm", nullptr), CompileError, kCompileOption, "built-in");
 }
 
 TEST(Compile, S4_89_backends_are_listed_and_agree) {
@@ -240,8 +241,35 @@ TEST(Compile, S4_94_modes) {
     const at::Tensor x = torch::randn({5});
     for (int i = 0; i < 4; ++i) EXPECT_TRUE(torch::equal(fast(x).toTensor(), affine(x))) << mode;
   }
-  EXPECT_FX_ERROR(compile(*traced_affine(), {.mode = "fastest"}), CompileError, kBackendMissing,
+  EXPECT_FX_ERROR(compile(*traced_affine(), {.mode = "fastest"}), CompileError, kCompileOption,
                   "there is no mode 'fastest'; there are: default, reduce-overhead, max-autotune");
+}
+
+TEST(Compile, StepsToLeaveOutAreListed) {
+  EXPECT_FX_ERROR(compile(*traced_affine(), {.disable = {"cse", "fusing"}}), CompileError,
+                  kCompileOption,
+                  "there is no step 'fusing' that can be left out; there are: remove_dropout");
+}
+
+TEST(Compile, FindsTheKernelThatDiffers) {
+  torch::manual_seed(0);
+  // Three kernels with matrix products between them; the exponential is ours, and not to the bit
+  // that of eager.
+  const auto module = symbolic_trace([](Proxy x) {
+    Proxy y = (x * 2 + 1).relu();
+    y = y.matmul(y);
+    y = (y * 1e-3).exp() + 1;
+    y = y.matmul(y);
+    return (y * 2 + 1).relu();
+  });
+  const Values inputs{torch::rand({64, 64})};
+  const auto found = find_wrong_kernel(*module, inputs, {}, {.rtol = 0, .atol = 0});
+  ASSERT_TRUE(found && found->index);
+  EXPECT_EQ(*found->index, 1u);
+  EXPECT_THAT(found->operators, HasSubstr("exp"));
+  EXPECT_THAT(found->operators, Not(HasSubstr("relu")));
+  EXPECT_THAT(found->loops, HasSubstr("= exp %"));
+  EXPECT_FALSE(find_wrong_kernel(*module, inputs, {}, {.rtol = 1e-4, .atol = 1e-4}));
 }
 
 TEST(Compile, S4_93_linear_relu_linear) {

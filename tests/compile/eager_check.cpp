@@ -60,12 +60,28 @@ bool is_wrapped(const c10::IValue& arg) {
          arg.toTensor().unsafeGetTensorImpl()->is_wrapped_number();
 }
 
+/// The argument with each tensor in it, but numbers, replaced.
+template <typename Fn>
+c10::IValue map_tensors(const c10::IValue& arg, Fn fn) {
+  if (arg.isTensor() && arg.toTensor().defined() && !is_wrapped(arg)) return fn(arg.toTensor());
+  if (arg.isTensorList()) {
+    std::vector<at::Tensor> out;
+    for (const at::Tensor& item : arg.toTensorVector()) out.push_back(fn(item));
+    return out;
+  }
+  if (arg.isOptionalTensorList()) {
+    c10::List<std::optional<at::Tensor>> out;
+    for (const c10::IValue& item : arg.toListRef())
+      out.push_back(item.isNone() ? std::optional<at::Tensor>() : fn(item.toTensor()));
+    return out;
+  }
+  return arg;
+}
+
 std::optional<Stack> run_eager(const Overload& overload, const Stack& args, std::string& error) {
   Stack stack;
   for (const c10::IValue& arg : args)
-    stack.push_back(arg.isTensor() && arg.toTensor().defined() && !is_wrapped(arg)
-                        ? c10::IValue(arg.toTensor().clone())
-                        : arg);
+    stack.push_back(map_tensors(arg, [](const at::Tensor& tensor) { return tensor.clone(); }));
   try {
     overload.handle.callBoxed(stack);
   } catch (const c10::Error& e) {
@@ -75,7 +91,15 @@ std::optional<Stack> run_eager(const Overload& overload, const Stack& args, std:
     error = e.what();
     return std::nullopt;
   }
-  return stack;
+  // The elements of a list are as many results.
+  Stack results;
+  for (const c10::IValue& result : stack) {
+    if (result.isTensorList())
+      for (const at::Tensor& item : result.toTensorVector()) results.emplace_back(item);
+    else
+      results.push_back(result);
+  }
+  return results;
 }
 
 /// The call with every tensor that has dimensions replaced by `count` copies of the element that
@@ -127,6 +151,8 @@ bool as_near(const at::Tensor& actual, const at::Tensor& expected, const at::Ten
 
 bool either(const Overload& overload, const Stack& args, std::size_t output,
             const at::Tensor& actual, std::int64_t index, bool exact) {
+  for (const c10::IValue& arg : args)
+    if (arg.isTensorList() || arg.isOptionalTensorList()) return false;
   for (const c10::IValue& arg : args)
     if (arg.isTensor() && arg.toTensor().defined() &&
         !at::is_expandable_to(arg.toTensor().sizes(), actual.sizes()))
@@ -244,6 +270,16 @@ Check check_call(const Overload& overload, const Stack& args, const CheckOptions
     for (std::size_t i = 0; i < args.size(); ++i) {
       const c10::IValue& arg = args[i];
       const Conversion wanted = overload.rules[i].conversion;
+      if (arg.isTensorList() || arg.isOptionalTensorList()) {
+        LowerArg& list = lower_args.emplace_back();
+        for (const c10::IValue& item : arg.toListRef()) {
+          LowerArg& element = list.items.emplace_back();
+          if (item.isNone()) continue;
+          inputs.push_back(item.toTensor());
+          element.tensor = program.input(inputs.back().scalar_type(), inputs.back().sizes());
+        }
+        continue;
+      }
       const bool is_tensor = arg.isTensor() && arg.toTensor().defined();
       const bool is_number = arg.isInt() || arg.isDouble() || arg.isBool() || is_wrapped(arg);
       const bool can_pass = wanted == Conversion::kScalar || wanted == Conversion::kTensor;
@@ -266,21 +302,18 @@ Check check_call(const Overload& overload, const Stack& args, const CheckOptions
   const Engine run = options.engine ? options.engine : Engine(evaluate);
   Check check =
       compare(overload, args, options, expected, error, run(program, outputs, inputs, scalars));
-  const auto& symbols = program.shapes().symbols();
-  const bool all_sizes = std::none_of(symbols.begin() + 1, symbols.end(), [](const auto& symbol) {
-    return symbol.kind == Shapes::Symbol::Kind::kConstant;
-  });
-  if (check.verdict != Verdict::kEqual || !options.resize || !all_sizes) return check;
+  if (check.verdict != Verdict::kEqual || !options.resize) return check;
 
   // The same program with other sizes.
   Stack larger;
   inputs.clear();
   for (const c10::IValue& arg : args) {
-    larger.push_back(arg);
-    if (!arg.isTensor() || !arg.toTensor().defined() || is_wrapped(arg)) continue;
-    inputs.push_back(resized(arg.toTensor()));
-    larger.back() = inputs.back();
+    larger.push_back(map_tensors(arg, [&](const at::Tensor& tensor) {
+      inputs.push_back(resized(tensor));
+      return inputs.back();
+    }));
   }
+  if (!fits(program, inputs)) return check;
   const std::optional<Stack> again = run_eager(overload, larger, error);
   if (!again) return check;
   check = compare(overload, larger, options, again, error, run(program, outputs, inputs, scalars));
@@ -318,6 +351,14 @@ std::string call_text(const Overload& overload, const Stack& args) {
   for (std::size_t i = 0; i < args.size(); ++i) {
     out << (i ? ", " : "") << overload.rules[i].name << "=";
     const c10::IValue& arg = args[i];
+    if (arg.isTensorList() || arg.isOptionalTensorList()) {
+      for (const c10::IValue& item : arg.toListRef())
+        if (item.isNone())
+          out << "None ";
+        else
+          out << item.toTensor().scalar_type() << item.toTensor().sizes() << " ";
+      continue;
+    }
     if (!arg.isTensor()) {
       out << arg;
       continue;

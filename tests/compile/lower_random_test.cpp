@@ -24,9 +24,19 @@ bool may_refuse(const std::string& op, const std::string& reason, const Stack& a
     return true;
   static const std::pair<const char*, const char*> rows[] = {
       {"softmax", "softmax of integers"},  // nothing is left of it: eager takes only empty ones
-      {"view", "of other dimensions"},
+      {"", "of nothing"},
+      {"pad", "nothing is left"},
+      {"split", "so many parts"},
+      {"unbind", "so many parts"},
+      {"unfold", "a tensor without dimensions"},
+      {"view", "of other dimensions"},  // 0 is one of them
       {"reshape", "of other dimensions"},
-      {"flatten", "of more than one dimension"},
+      {"unflatten", "other sizes"},
+      {"cat", "tensors without dimensions"},
+      {"index", "other than one or two indices"},
+      {"roll", "a roll all around"},
+      {"gather", "an index of other dimensions"},  // of a number
+      {"index_select", "an index of other than one dimension"},
       {"clamp", "does not fit"},
       {"clip", "does not fit"},
       {"hardtanh", "negative bounds of unsigned integers"},

@@ -187,6 +187,22 @@ ArgMaker::Sizes ArgMaker::parameter_sizes() const {
 }
 
 at::Tensor ArgMaker::tensor_argument(const ArgRule& rule) {
+  if (rule.name == "indices" && op_ == "embedding") return indices(first_.size(0), sizes_);
+  if (rule.name == "index") {
+    const std::int64_t dim = dim_ < 0 ? dim_ + first_.dim() : dim_;
+    const std::int64_t size = dim < first_.dim() && dim >= 0 ? first_.size(dim) : 1;
+    if (op_ == "index_select") return indices(size, {below(6)});
+    Sizes sizes = first_.sizes().vec();
+    for (std::int64_t d = 0; d < first_.dim(); ++d)
+      if (chance(0.4))
+        sizes[static_cast<std::size_t>(d)] =
+            d == dim ? 4 : std::min<std::int64_t>(2, sizes[static_cast<std::size_t>(d)]);
+    return indices(size, sizes);
+  }
+  if (op_ == "embedding" && !first_.defined()) {
+    first_ = value_of_type(type_, {7, pick<std::int64_t>({1, 5, 33})});
+    return first_;
+  }
   if (!first_.defined()) {
     c10::ScalarType type = type_;
     if (rule.name == "condition") type = chance(0.9) ? at::kBool : dtype();
@@ -226,13 +242,101 @@ at::Tensor ArgMaker::tensor_argument(const ArgRule& rule) {
   return value_of_type(type, part_of_sizes());
 }
 
+// Most of them in range.
+at::Tensor ArgMaker::indices(std::int64_t size, const Sizes& sizes) {
+  std::int64_t count = 1;
+  for (std::int64_t s : sizes) count *= s;
+  const std::int64_t low = chance(0.2) ? -size : 0;
+  std::vector<std::int64_t> values;
+  for (std::int64_t i = 0; i < count; ++i)
+    values.push_back(low + below(std::max<std::int64_t>(size - low, 1)));
+  if (count > 0 && chance(0.05)) values[0] = size;
+  return at::tensor(values, at::kLong).to(chance(0.7) ? at::kLong : at::kInt).reshape(sizes);
+}
+
+c10::IValue ArgMaker::tensor_list(bool optional) {
+  if (optional) {
+    // Indices: none, then one or two that broadcast.
+    c10::List<std::optional<at::Tensor>> out;
+    const std::int64_t rank = first_.dim();
+    const std::int64_t before = rank > 0 ? below(rank) : 0;
+    for (std::int64_t d = 0; d < before; ++d) out.push_back(std::nullopt);
+    const Sizes sizes = pick<Sizes>({{3}, {2, 4}, {1}, {}, {17}});
+    for (std::int64_t d = before; d < std::min(rank, before + 1 + below(2)); ++d)
+      out.push_back(indices(first_.size(d), sizes));
+    return out;
+  }
+  std::vector<at::Tensor> out;
+  const std::int64_t count = 1 + below(4);
+  const auto rank = static_cast<std::int64_t>(sizes_.size());
+  dim_ = rank > 0 ? below(rank) : 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    Sizes sizes = sizes_;
+    if (op_ != "stack" && rank > 0 && chance(0.7))
+      sizes[static_cast<std::size_t>(dim_)] = pick<std::int64_t>({1, 2, 3, 19});
+    out.push_back(value_of_type(chance(0.9) ? type_ : dtype(), sizes));
+  }
+  first_ = out[0];
+  if (chance(0.3)) dim_ -= rank;
+  return out;
+}
+
+c10::IValue ArgMaker::of_index(const std::string& name, Conversion conversion) {
+  const std::int64_t rank = first_.defined() ? first_.dim() : 0;
+  const std::int64_t dim = dim_ < 0 ? dim_ + rank : dim_;
+  const std::int64_t size = dim < rank && dim >= 0 ? first_.size(dim) : 1;
+  const auto anywhere = [&] { return below(2 * size + 3) - size - 1; };
+  const auto positive = [&](std::int64_t most) {
+    return chance(0.05) ? 0 : 1 + below(std::max<std::int64_t>(most, 1));
+  };
+  if (name == "start") return anywhere();
+  if (name == "end") return chance(0.3) ? std::numeric_limits<std::int64_t>::max() : anywhere();
+  if (name == "step") return positive(3);
+  if (name == "length") return below(size + 1);
+  if (name == "chunks") return positive(4);
+  if (name == "split_size" && conversion == Conversion::kInt) return positive(size);
+  if (name == "split_size" || name == "split_sizes") {
+    Sizes out;
+    for (std::int64_t left = size; left > 0 || out.empty(); left -= out.back())
+      out.push_back(left > 0 ? 1 + below(left) : 0);
+    return out;
+  }
+  if (name == "index" && conversion == Conversion::kInt) return anywhere();
+  if (name == "offset" || name == "diagonal") return below(7) - 3;
+  if (name == "shifts") {
+    Sizes out;
+    for (std::int64_t d = 0; d < rank; ++d) out.push_back(below(7) - 3);
+    return out;
+  }
+  if (name == "pad") {
+    Sizes out;
+    for (std::int64_t d = 0; d < 2 * below(rank + 1); ++d) out.push_back(below(5) - 1);
+    if (out.size() % 2 != 0) out.push_back(1);
+    return out;
+  }
+  if (name == "mode") return "constant";
+  if (name == "dimension") {
+    dim_ = below(std::max<std::int64_t>(2 * rank, 1)) - rank;
+    return dim_;
+  }
+  if (name == "size" && op_ == "unfold") return positive(size);
+  if (name == "sizes" && op_ == "unflatten") {
+    const std::int64_t first = size % 2 == 0 ? 2 : size % 3 == 0 ? 3 : 1;
+    return chance(0.4) ? Sizes{first, -1} : Sizes{size / std::max<std::int64_t>(first, 1), first};
+  }
+  return {};
+}
+
 c10::IValue ArgMaker::named(const std::string& name, Conversion conversion, bool& known) {
   known = true;
+  if (c10::IValue value = of_index(name, conversion); !value.isNone()) return value;
   const std::int64_t rank = first_.defined() ? first_.dim() : 0;
   const auto one_dim = [&]() {
     if (chance(0.03)) return std::int64_t{7};
+    if (op_ == "cat" || op_.starts_with("concat")) return dim_;
     const std::int64_t count = std::max<std::int64_t>(rank, 1);
-    return below(2 * count) - count;
+    dim_ = below(2 * count) - count;
+    return dim_;
   };
   if (name == "alpha" || (name == "value" && conversion == Conversion::kScalar &&
                           op_ != "masked_fill" && op_ != "threshold"))
@@ -244,8 +348,8 @@ c10::IValue ArgMaker::named(const std::string& name, Conversion conversion, bool
     return op_.find("logit") != std::string::npos ? pick({1e-3, 0.1, 1e-6}) : pick({1e-5, 1e-3});
   if (name == "dim" && conversion == Conversion::kIntList) return dim_list();
   if (name == "dim" && op_ == "unsqueeze") return below(2 * rank + 2) - rank - 1;
-  if (name == "dim" || name == "dim0" || name == "dim1" || name == "axis0" || name == "axis1" ||
-      name == "start_dim" || name == "end_dim")
+  if (name == "dim" || name == "dim0" || name == "dim1" || name == "dim2" || name == "axis0" ||
+      name == "axis1" || name == "start_dim" || name == "end_dim")
     return one_dim();
   if (name == "source") {
     std::vector<std::int64_t> dims(static_cast<std::size_t>(rank));
@@ -329,6 +433,9 @@ c10::IValue ArgMaker::argument(const ArgRule& rule) {
       }
       return tensor_argument(rule);
     }
+    case Conversion::kTensorList:
+    case Conversion::kOptionalTensorList:
+      return tensor_list(rule.conversion == Conversion::kOptionalTensorList);
     case Conversion::kScalar:
       return number(true);
     case Conversion::kBool:
@@ -350,6 +457,7 @@ Stack ArgMaker::make(const Overload& overload) {
   tame_ = chance(0.5);
   no_lowest_ = op_.find("div") != std::string::npos || op_ == "fmod" || op_ == "remainder";
   first_ = at::Tensor();
+  dim_ = 0;
   normalized_ = 1 + below(std::max<std::int64_t>(1, static_cast<std::int64_t>(sizes_.size()) - 1));
   if (op_ == "prod") tame_ = true;  // what overflows on the way depends on the order
   if (norm_operators().contains(op_)) {

@@ -42,6 +42,10 @@ class ArgMaker {
   c10::IValue argument(const ArgRule& rule);
   c10::IValue named(const std::string& name, Conversion conversion, bool& known);
   c10::IValue dim_list();
+  /// Of operators that read elements elsewhere; None for what they have not.
+  c10::IValue of_index(const std::string& name, Conversion conversion);
+  c10::IValue tensor_list(bool optional);
+  at::Tensor indices(std::int64_t size, const Sizes& sizes);
   c10::IValue new_sizes(const std::string& op);
   at::Tensor tensor_argument(const ArgRule& rule);
   at::Tensor value_of_type(c10::ScalarType type, const Sizes& sizes);
@@ -53,8 +57,9 @@ class ArgMaker {
   std::string op_;  // "add"
   c10::ScalarType type_ = c10::ScalarType::Float;
   Sizes sizes_;
-  at::Tensor first_;  // the first tensor argument
-  Sizes source_;      // of movedim
+  at::Tensor first_;      // the first tensor argument
+  Sizes source_;          // of movedim
+  std::int64_t dim_ = 0;  // the last one made
   std::int64_t normalized_ = 1;
   bool tame_ = false;       // no special values
   bool no_lowest_ = false;  // of integers

@@ -74,6 +74,21 @@ c10::Scalar identity(c10::ScalarType type, bool of_max) {
   }
 }
 
+/// A number of the shapes in this call, by its own definition.
+std::int64_t own_value(const Shapes& shapes, std::span<const at::Tensor> inputs, Dim dim) {
+  const Shapes::Symbol& symbol = shapes.symbols()[static_cast<std::size_t>(dim)];
+  switch (symbol.kind) {
+    case Shapes::Symbol::Kind::kConstant:
+      return symbol.value;
+    case Shapes::Symbol::Kind::kInput:
+      return inputs[static_cast<std::size_t>(symbol.input)].size(symbol.dim);
+    case Shapes::Symbol::Kind::kDerived:
+      break;
+  }
+  return Shapes::compute(symbol.math, own_value(shapes, inputs, shapes.find(symbol.left)),
+                         own_value(shapes, inputs, shapes.find(symbol.right)));
+}
+
 class Evaluator {
  public:
   Evaluator(const TensorProgram& program, std::span<const at::Tensor> inputs,
@@ -91,10 +106,7 @@ class Evaluator {
  private:
   /// A size in this call.
   std::int64_t size(Dim dim) const {
-    const Shapes::Symbol& symbol =
-        program_.shapes().symbols()[static_cast<std::size_t>(program_.shapes().find(dim))];
-    if (symbol.kind == Shapes::Symbol::Kind::kConstant) return symbol.value;
-    return inputs_[static_cast<std::size_t>(symbol.input)].size(symbol.dim);
+    return own_value(program_.shapes(), inputs_, program_.shapes().find(dim));
   }
 
   std::vector<std::int64_t> sizes(const Dims& dims) const {
@@ -129,7 +141,25 @@ class Evaluator {
         out = reduction(e);
         break;
       case Expr::Kind::kView:
-        out = view(e);
+        out = elements(e, indices(e), nullptr);
+        break;
+      case Expr::Kind::kReshape:
+        out = value(e.args[0]).reshape(sizes(e.dims));
+        break;
+      case Expr::Kind::kPad:
+        out = pad(e);
+        break;
+      case Expr::Kind::kGather: {
+        std::vector<at::Tensor> at = indices(e);
+        for (std::size_t i = 0; i < e.gathered.size(); ++i) {
+          at::Tensor& index = at[static_cast<std::size_t>(e.gathered[i])];
+          index = index + value(e.args[1 + i]);
+        }
+        out = elements(e, at, nullptr);
+        break;
+      }
+      case Expr::Kind::kIndex:
+        out = at::arange(size(e.dims[0]), at::kLong);
         break;
     }
     if (out.scalar_type() != e.type || out.sizes() != at::IntArrayRef(sizes(e.dims)))
@@ -138,13 +168,57 @@ class Evaluator {
     return out;
   }
 
-  at::Tensor view(const Expr& e) {
+  /// By dimension of args[0]: the index there, for all indices of the result.
+  std::vector<at::Tensor> indices(const Expr& e) {
+    std::vector<at::Tensor> out;
+    const auto rank = static_cast<std::int64_t>(e.dims.size());
+    for (const Affine& affine : e.at) {
+      at::Tensor index = at::full(sizes(e.dims), size(affine.offset), at::kLong);
+      for (const Affine::Term& term : affine.terms) {
+        std::vector<std::int64_t> shape(static_cast<std::size_t>(rank), 1);
+        shape[static_cast<std::size_t>(term.axis)] = -1;
+        index = index + at::arange(size(e.dims[static_cast<std::size_t>(term.axis)]), at::kLong)
+                            .mul(size(term.step))
+                            .reshape(shape);
+      }
+      out.push_back(index);
+    }
+    return out;
+  }
+
+  /// args[0] at those indices; where `inside` is given, only where it is true.
+  at::Tensor elements(const Expr& e, const std::vector<at::Tensor>& index,
+                      const at::Tensor* inside) {
     const at::Tensor x = value(e.args[0]);
-    std::vector<std::int64_t> strides(e.dims.size(), 0);
-    for (std::size_t d = 0; d < e.map.size(); ++d)
-      if (e.map[d] >= 0)
-        strides[static_cast<std::size_t>(e.map[d])] = x.stride(static_cast<std::int64_t>(d));
-    return x.as_strided(sizes(e.dims), strides, x.storage_offset());
+    if (index.empty()) return x.expand(sizes(e.dims)).contiguous();
+    c10::List<std::optional<at::Tensor>> list;
+    for (std::size_t d = 0; d < index.size(); ++d) {
+      const at::Tensor at =
+          (inside ? at::where(*inside, index[d], 0) : index[d]).expand(sizes(e.dims));
+      if (at.numel() > 0 &&
+          (at.min().item<std::int64_t>() < 0 ||
+           at.max().item<std::int64_t>() >= x.size(static_cast<std::int64_t>(d)))) {
+        // Out of range only after a trap.
+        if (!tripped_) throw std::logic_error("an index out of range in\n" + program_.str());
+        return at::zeros(sizes(e.dims), x.options());
+      }
+      list.push_back(at);
+    }
+    return at::index(x, list);
+  }
+
+  at::Tensor pad(const Expr& e) {
+    const at::Tensor x = value(e.args[0]);
+    const std::vector<at::Tensor> index = indices(e);
+    at::Tensor inside = at::ones(sizes(e.dims), at::kBool);
+    for (std::size_t d = 0; d < index.size(); ++d) {
+      if ((e.guards[d] & kGuardLow) != 0) inside = inside & (index[d] >= 0);
+      if ((e.guards[d] & kGuardHigh) != 0)
+        inside = inside & (index[d] < x.size(static_cast<std::int64_t>(d)));
+    }
+    const at::Tensor otherwise = value(e.args[1]).expand(sizes(e.dims));
+    if (x.numel() == 0) return otherwise.contiguous();
+    return at::where(inside, elements(e, index, &inside), otherwise);
   }
 
   at::Tensor reduction(const Expr& e) {
@@ -187,8 +261,14 @@ class Evaluator {
       case Op::kScalar:
       case Op::kExtent:
       case Op::kLoad:
+      case Op::kIndex:
       case Op::kReduced:
         break;
+      case Op::kBounded: {
+        const at::Tensor outside = (a < 0) | (a >= b);
+        tripped_ |= at::any(outside).item<bool>();
+        return at::where(outside, at::zeros_like(a), a);
+      }
       case Op::kCast:
         return a.to(e.type);
       case Op::kAdd:
@@ -329,6 +409,19 @@ class Evaluator {
 };
 
 }  // namespace
+
+bool fits(const TensorProgram& program, std::span<const at::Tensor> inputs) {
+  const Shapes& shapes = program.shapes();
+  for (std::size_t i = 0; i < shapes.symbols().size(); ++i) {
+    const Shapes::Symbol& symbol = shapes.symbols()[i];
+    const auto dim = static_cast<Dim>(i);
+    const std::int64_t value = own_value(shapes, inputs, dim);
+    if (value != own_value(shapes, inputs, shapes.find(dim))) return false;
+    if (symbol.kind == Shapes::Symbol::Kind::kInput && value == 1) return false;
+    if (symbol.is_size && (value < 0 || (value == 1) != (shapes.find(dim) == kOne))) return false;
+  }
+  return true;
+}
 
 ReferenceResult evaluate(const TensorProgram& program, std::span<const Tensor> outputs,
                          std::span<const at::Tensor> inputs, std::span<const c10::Scalar> scalars) {

@@ -17,6 +17,9 @@ struct ReferenceResult {
   bool tripped = false;
 };
 
+/// Whether inputs of these sizes are what the shapes of the program assume.
+bool fits(const TensorProgram& program, std::span<const at::Tensor> inputs);
+
 /// @param inputs of the dtypes and sizes of the program's inputs.
 /// @param scalars the numbers that the call passes.
 ReferenceResult evaluate(const TensorProgram& program, std::span<const Tensor> outputs,

@@ -7,6 +7,7 @@
 #include <fx/interpret/transformer.h>
 #include <fx/passes/extract.h>
 #include <fx/passes/pass_manager.h>
+#include <fx/passes/type_check.h>
 #include <torch/torch.h>
 
 #include <optional>
@@ -625,6 +626,16 @@ EXAMPLE(423) {
   // [end]
 }
 
+// FX426: `fx::save_pt2`, or `fx::save` to a path that ends with `.pt2`, met what an exported
+// program has no form for: calls that are no operators, a sparse tensor, inputs of unknown shape.
+// All of it is listed.
+EXAMPLE(426) {
+  // [fx426]
+  auto gm = fx::symbolic_trace([](auto x) { return relu(x) * 2; });
+  fx::save_pt2(*gm, "model.pt2");
+  // [end]
+}
+
 // FX424: A file of `fx::save` contradicts itself.
 // FX425: A file of `fx::save` is of a version that this library does not know.
 
@@ -739,6 +750,27 @@ EXAMPLE(511) {
 
 // FX512: Nodes were to be grouped that cannot become one: a placeholder or an output, a node in two
 // groups, or a group that depends on its own result by a way through other nodes.
+
+// FX513: Annotations of shapes and what operators need of them cannot both hold (`fx::type_check`).
+EXAMPLE(513) {
+  // [fx513]
+  auto gm = fx::symbolic_trace([](auto x, auto y) { return x + y; });
+  gm->graph().find_node("x")->set_type("TensorType[2, 3]");
+  gm->graph().find_node("y")->set_type("TensorType[2, 4]");
+  fx::type_check(*gm);
+  // [end]
+}
+
+// --- compile -------------------------------------------------------------------------------------
+
+// FX602: `fx::compile` was asked for a mode or a step, or a compiled model for a stage, that there is
+// not; or a backend was registered under a name that is taken, or returned nothing to call.
+EXAMPLE(602) {
+  // [fx602]
+  auto gm = fx::symbolic_trace([](auto x) { return relu(x) * 2; });
+  fx::compile(gm, {.mode = "fastest"});
+  // [end]
+}
 
 // --- the command line ----------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "fx/base/error.h"
+#include "fx/compile/llvm/lane_memory.h"
 #include "fx/compile/llvm/vector_ops.h"
 
 namespace fx::loops {
@@ -34,6 +35,7 @@ class KernelEmitter {
         shape_(shape),
         ir_(module.getContext()),
         ops_(ir_, module, lanes_of(nest, target), target.wide),
+        memory_(ir_, ops_),
         lanes_(ops_.lanes()) {
     auto* type = ::llvm::FunctionType::get(ir_.getInt32Ty(), {ir_.getPtrTy()}, false);
     function_ = ::llvm::Function::Create(type, ::llvm::Function::ExternalLinkage, name, module);
@@ -84,6 +86,7 @@ class KernelEmitter {
     ::llvm::Type* i64 = ir_.getInt64Ty();
     Value* pointers = field(args, offsetof(KernelArgs, pointers), pointer);
     Value* strides = field(args, offsetof(KernelArgs, strides), pointer);
+    gathered_ = field(args, offsetof(KernelArgs, gathered), pointer);
     scalars_ = field(args, offsetof(KernelArgs, scalars), pointer);
     extents_ = field(args, offsetof(KernelArgs, extents), pointer);
     Value* scratch = field(args, offsetof(KernelArgs, scratch), pointer);
@@ -91,7 +94,9 @@ class KernelEmitter {
     n_outer_ = field(args, offsetof(KernelArgs, n_outer), i64);
     n_reduce_ = field(args, offsetof(KernelArgs, n_reduce), i64);
     for (std::size_t k = 0; k < nest_.operands.size(); ++k) {
-      pointers_.push_back(field(pointers, k * sizeof(char*), pointer));
+      // An index is a number in the place of a pointer.
+      pointers_.push_back(
+          field(pointers, k * sizeof(char*), nest_.operands[k].is_index() ? i64 : pointer));
       const std::size_t at = k * sizeof(OperandStrides);
       strides_.push_back({field(strides, at + offsetof(OperandStrides, lane), i64),
                           field(strides, at + offsetof(OperandStrides, outer), i64),
@@ -100,14 +105,13 @@ class KernelEmitter {
     for (std::size_t k = 0; k < nest_.scratch.size(); ++k)
       scratch_.push_back(field(scratch, k * sizeof(char*), pointer));
     for (const NestValue& value : nest_.values)
-      if (value.op == Op::kDivisor && !trap_) {
+      if ((value.op == Op::kDivisor || value.op == Op::kBounded) && !trap_) {
         trap_ = ir_.CreateAlloca(ir_.getInt32Ty());
         ir_.CreateStore(ir_.getInt32(0), trap_);
       }
+    memory_.make_safe_memory();
     values_.resize(nest_.values.size());
-    ::llvm::SmallVector<::llvm::Constant*, 16> ids;
-    for (unsigned lane = 0; lane < lanes_; ++lane) ids.push_back(ir_.getInt32(lane));
-    lane_ids_ = ::llvm::ConstantVector::get(ids);
+    find_uniform();
   }
 
   // --- control
@@ -117,9 +121,7 @@ class KernelEmitter {
     return BasicBlock::Create(module_.getContext(), name, function_);
   }
 
-  Value* offset(Value* pointer, Value* bytes) {
-    return ir_.CreateInBoundsGEP(ir_.getInt8Ty(), pointer, bytes);
-  }
+  Value* offset(Value* pointer, Value* bytes) { return memory_.offset(pointer, bytes); }
 
   // for (i = begin; i < end; i += step) carrying values through: body(i, carried) gives the next
   // ones. Signed comparison. Returns the carried values after the loop.
@@ -162,70 +164,9 @@ class KernelEmitter {
                  });
   }
 
-  // --- memory
-  // --------------------------------------------------------------------------------------
-
-  // Lanes below n - i, as a mask.
-  Value* mask_below(Value* i, Value* n) {
-    Value* left = ir_.CreateSub(n, i);
-    Value* all = ir_.getInt64(lanes_);
-    left = ir_.CreateSelect(ir_.CreateICmpSLT(left, all), left, all);
-    return ir_.CreateICmpULT(lane_ids_, ops_.splat(ir_.CreateTrunc(left, ir_.getInt32Ty())));
-  }
-
-  // Values of type bool are bytes in memory.
-  Value* from_memory(c10::ScalarType type, Value* loaded) {
-    return type == c10::ScalarType::Bool
-               ? ir_.CreateICmpNE(loaded, ::llvm::Constant::getNullValue(loaded->getType()))
-               : loaded;
-  }
-
-  Value* load(c10::ScalarType type, Value* pointer, LaneStride stride, Value* lane_stride,
-              Value* mask) {
-    ::llvm::Type* scalar = ops_.memory_type(type);
-    auto* vector = ::llvm::FixedVectorType::get(scalar, lanes_);
-    const ::llvm::Align align(static_cast<std::uint64_t>(c10::elementSize(type)));
-    if (stride == LaneStride::kZero)
-      return from_memory(type, ops_.splat(ir_.CreateAlignedLoad(scalar, pointer, align)));
-    if (stride == LaneStride::kUnit)
-      return from_memory(type,
-                         mask ? ir_.CreateMaskedLoad(vector, pointer, align, mask,
-                                                     ::llvm::Constant::getNullValue(vector))
-                              : static_cast<Value*>(ir_.CreateAlignedLoad(vector, pointer, align)));
-    // Lane by lane; lanes that are off read the first element, which is there.
-    Value* result = ::llvm::PoisonValue::get(vector);
-    for (unsigned lane = 0; lane < lanes_; ++lane) {
-      Value* bytes = ir_.CreateMul(lane_stride, ir_.getInt64(lane));
-      if (mask && lane > 0)
-        bytes = ir_.CreateSelect(ir_.CreateExtractElement(mask, std::uint64_t{lane}), bytes,
-                                 ir_.getInt64(0));
-      result = ir_.CreateInsertElement(result,
-                                       ir_.CreateAlignedLoad(scalar, offset(pointer, bytes), align),
-                                       std::uint64_t{lane});
-    }
-    return from_memory(type, result);
-  }
-
-  void store(c10::ScalarType type, Value* value, Value* pointer, LaneStride stride,
-             Value* lane_stride, Value* mask) {
-    const ::llvm::Align align(static_cast<std::uint64_t>(c10::elementSize(type)));
-    if (type == c10::ScalarType::Bool)
-      value = ir_.CreateZExt(value, ::llvm::FixedVectorType::get(ir_.getInt8Ty(), lanes_));
-    if (stride == LaneStride::kZero) {
-      ir_.CreateAlignedStore(ir_.CreateExtractElement(value, std::uint64_t{0}), pointer, align);
-    } else if (stride == LaneStride::kUnit) {
-      if (mask)
-        ir_.CreateMaskedStore(value, pointer, align, mask);
-      else
-        ir_.CreateAlignedStore(value, pointer, align);
-    } else {
-      Value* offsets =
-          ir_.CreateMul(ops_.splat(lane_stride),
-                        ir_.CreateZExt(lane_ids_, ops_.vector_type(c10::ScalarType::Long)));
-      Value* pointers = ir_.CreateGEP(ir_.getInt8Ty(), ops_.splat(pointer), offsets);
-      if (!mask) mask = ::llvm::Constant::getAllOnesValue(ops_.vector_type(c10::ScalarType::Bool));
-      ir_.CreateMaskedScatter(value, pointers, align, mask);
-    }
+  LaneMemory::Address address(std::size_t operand) {
+    return {nest_.operands[operand].type, base_[operand], shape_.lane_strides[operand],
+            strides_[operand].lane};
   }
 
   // --- steps
@@ -239,6 +180,26 @@ class KernelEmitter {
 
   LaneStride lane_stride(int operand) const {
     return shape_.lane_strides[static_cast<std::size_t>(operand)];
+  }
+
+  // Notes that the call has no result if `condition` holds in a lane.
+  void trap(Value* condition, Value* mask) {
+    Value* active = mask ? ir_.CreateAnd(condition, mask) : condition;
+    Value* any = ir_.CreateZExt(ir_.CreateOrReduce(active), ir_.getInt32Ty());
+    ir_.CreateStore(ir_.CreateOr(ir_.CreateLoad(ir_.getInt32Ty(), trap_), any), trap_);
+  }
+
+  Value* load(const NestValue& v, Value* mask) {
+    const auto at = static_cast<std::size_t>(v.index);
+    LaneMemory::Selection selection{.mask = mask};
+    if (v.args[0] >= 0) selection.guard = value(v.args[0]);
+    for (std::size_t i = 0; i < nest_.operands[at].gathered.size(); ++i) {
+      const ValueId index = v.args[1 + i];
+      selection.gathered_uniform &= uniform_[static_cast<std::size_t>(index)];
+      const std::size_t place = (at * kMaxGathered + i) * sizeof(std::int64_t);
+      selection.gathered.emplace_back(value(index), field(gathered_, place, ir_.getInt64Ty()));
+    }
+    return memory_.load(address(at), selection);
   }
 
   void compute(ValueId id, Value* mask) {
@@ -260,9 +221,17 @@ class KernelEmitter {
         result = ops_.splat(number);
         return;
       }
-      case Op::kLoad: {
+      case Op::kLoad:
+        result = load(v, mask);
+        return;
+      case Op::kIndex: {
         const auto at = static_cast<std::size_t>(v.index);
-        result = load(v.type, base_[at], lane_stride(v.index), strides_[at].lane, mask);
+        result = ops_.splat(base_[at]);
+        if (lane_stride(v.index) == LaneStride::kZero) return;
+        Value* lanes = memory_.lane_ids();
+        if (lane_stride(v.index) == LaneStride::kAny)
+          lanes = ir_.CreateMul(lanes, ops_.splat(strides_[at].lane));
+        result = ir_.CreateAdd(result, lanes);
         return;
       }
       case Op::kReduced:
@@ -275,10 +244,15 @@ class KernelEmitter {
       case Op::kDivisor: {
         Value* divisor = value(v.args[0]);
         Value* zero = ir_.CreateICmpEQ(divisor, ::llvm::Constant::getNullValue(divisor->getType()));
-        Value* active = mask ? ir_.CreateAnd(zero, mask) : zero;
-        Value* any = ir_.CreateZExt(ir_.CreateOrReduce(active), ir_.getInt32Ty());
-        ir_.CreateStore(ir_.CreateOr(ir_.CreateLoad(ir_.getInt32Ty(), trap_), any), trap_);
+        trap(zero, mask);
         result = ir_.CreateSelect(zero, ops_.constant(v.type, 1), divisor);
+        return;
+      }
+      case Op::kBounded: {
+        Value* index = value(v.args[0]);
+        Value* outside = ir_.CreateICmpUGE(index, value(v.args[1]));
+        trap(outside, mask);
+        result = ir_.CreateSelect(outside, ops_.constant(v.type, 0), index);
         return;
       }
       default: {
@@ -294,6 +268,10 @@ class KernelEmitter {
     }
   }
 
+  LaneMemory::Address scratch_address(int slot, const std::function<Value*(int)>& scratch) {
+    return {nest_.scratch[static_cast<std::size_t>(slot)], scratch(slot), LaneStride::kUnit};
+  }
+
   // `accumulators` by position of the kReduce steps.
   void steps(const std::vector<NestStep>& list, Value* mask, std::vector<Value*>* accumulators,
              const std::function<Value*(int)>& scratch) {
@@ -301,16 +279,14 @@ class KernelEmitter {
     for (const NestStep& step : list) {
       switch (step.kind) {
         case NestStep::Kind::kCompute:
-          if (!uniform(step.index)) compute(step.index, mask);
+          if (!hoisted(step.index)) compute(step.index, mask);
           break;
         case NestStep::Kind::kKeep:
-          store(nest_.scratch[static_cast<std::size_t>(step.slot)], value(step.index),
-                scratch(step.slot), LaneStride::kUnit, nullptr, nullptr);
+          memory_.store(scratch_address(step.slot, scratch), value(step.index), nullptr);
           break;
         case NestStep::Kind::kReload:
           values_[static_cast<std::size_t>(step.index)] =
-              load(nest_.scratch[static_cast<std::size_t>(step.slot)], scratch(step.slot),
-                   LaneStride::kUnit, nullptr, nullptr);
+              memory_.load(scratch_address(step.slot, scratch), {});
           break;
         case NestStep::Kind::kReduce: {
           const NestReduction& r = nest_.reductions[static_cast<std::size_t>(step.index)];
@@ -324,9 +300,7 @@ class KernelEmitter {
         }
         case NestStep::Kind::kStore: {
           const NestStore& s = nest_.stores[static_cast<std::size_t>(step.index)];
-          const auto at = static_cast<std::size_t>(s.operand);
-          store(nest_.operands[at].type, value(s.value), base_[at], lane_stride(s.operand),
-                strides_[at].lane, mask);
+          memory_.store(address(static_cast<std::size_t>(s.operand)), value(s.value), mask);
           break;
         }
       }
@@ -336,28 +310,30 @@ class KernelEmitter {
   // --- without reductions
   // --------------------------------------------------------------------------
 
-  bool uniform(int id) const { return !uniform_.empty() && uniform_[static_cast<std::size_t>(id)]; }
-
-  // What does not change along the lanes is computed once a row.
+  // What does not change along the lanes.
   void find_uniform() {
-    std::vector<bool> uniform(nest_.values.size(), true);
+    uniform_.assign(nest_.values.size(), true);
     for (std::size_t i = 0; i < nest_.values.size(); ++i) {
       const NestValue& v = nest_.values[i];
-      if (v.op == Op::kLoad) uniform[i] = lane_stride(v.index) == LaneStride::kZero;
+      if (v.op == Op::kLoad || v.op == Op::kIndex)
+        uniform_[i] = lane_stride(v.index) == LaneStride::kZero;
+      if (v.op == Op::kReduced) uniform_[i] = shape_.lanes_reduced;
       for (ValueId arg : v.args)
-        if (arg >= 0 && !uniform[static_cast<std::size_t>(arg)]) uniform[i] = false;
+        if (arg >= 0 && !uniform_[static_cast<std::size_t>(arg)]) uniform_[i] = false;
     }
-    uniform_ = std::move(uniform);
+  }
+
+  // Computed once a row, before the lanes.
+  bool hoisted(int id) const {
+    return !nest_.has_reductions() && uniform_[static_cast<std::size_t>(id)];
   }
 
   void emit_pointwise() {
     const std::vector<NestStep>& list = nest_.loops[0];
-    uniform_.clear();
-    find_uniform();
     std::size_t varying = 0;
     for (const NestStep& step : list)
       if (step.kind == NestStep::Kind::kCompute) {
-        if (uniform(step.index))
+        if (hoisted(step.index))
           compute(step.index, nullptr);
         else
           ++varying;
@@ -377,7 +353,7 @@ class KernelEmitter {
     });
     counted_loop(main_end, n_lane_, ir_.getInt64(lanes_), "rest", [&](Value* i) {
       at(i);
-      steps(list, mask_below(i, n_lane_), nullptr, nullptr);
+      steps(list, memory_.mask_below(i, n_lane_), nullptr, nullptr);
     });
   }
 
@@ -388,7 +364,9 @@ class KernelEmitter {
         return ir_.getInt64(0);
       case LaneStride::kUnit:
         return ir_.getInt64(
-            static_cast<std::int64_t>(c10::elementSize(nest_.operands[operand].type)));
+            nest_.operands[operand].is_index()
+                ? 1
+                : static_cast<std::int64_t>(c10::elementSize(nest_.operands[operand].type)));
       case LaneStride::kAny:
         break;
     }
@@ -402,7 +380,7 @@ class KernelEmitter {
   // stays where the row begins.
   bool is_element(std::size_t operand) const {
     for (std::size_t axis = nest_.num_kept; axis < nest_.axes.size(); ++axis)
-      if (!nest_.operands[operand].dims_of_axis[axis].empty()) return true;
+      if (!nest_.operands[operand].steps_of_axis[axis].empty()) return true;
     return false;
   }
 
@@ -444,7 +422,7 @@ class KernelEmitter {
           },
           [&](Value* i, std::vector<Value*>& accumulators) {
             at(i);
-            steps(nest_.loops[s], mask_below(i, n_lane_), &accumulators, scratch);
+            steps(nest_.loops[s], memory_.mask_below(i, n_lane_), &accumulators, scratch);
           });
       base_ = row_pointers_;
     }
@@ -459,7 +437,7 @@ class KernelEmitter {
       for (std::size_t k = 0; k < first.size(); ++k)
         first[k] = offset(row_pointers_[k], ir_.CreateMul(column, strides_of_lane(k)));
       base_ = first;
-      Value* mask = mask_below(column, n_lane_);
+      Value* mask = memory_.mask_below(column, n_lane_);
       for (std::size_t s = 0; s < nest_.loops.size(); ++s) {
         steps(nest_.rows[s], mask, nullptr, nullptr);
         const auto body = [&](Value* i, std::vector<Value*>& accumulators) {
@@ -551,16 +529,17 @@ class KernelEmitter {
   const KernelShape& shape_;
   ::llvm::IRBuilder<> ir_;
   VectorOps ops_;
+  LaneMemory memory_;
   unsigned lanes_;
   ::llvm::Function* function_ = nullptr;
 
+  Value* gathered_ = nullptr;
   Value* scalars_ = nullptr;
   Value* extents_ = nullptr;
   Value* n_lane_ = nullptr;
   Value* n_outer_ = nullptr;
   Value* n_reduce_ = nullptr;
   Value* trap_ = nullptr;  // memory: kTrapped once something trapped
-  Value* lane_ids_ = nullptr;
   Value* index_ = nullptr;
   std::vector<Value*> pointers_;      // by operand
   std::vector<Strides> strides_;      // by operand

@@ -180,7 +180,9 @@ std::string key_of(const Nest& nest, const KernelShape& shape) {
   for (std::size_t k = 0; k < nest.operands.size(); ++k) {
     add(nest.operands[k].type);
     add(shape.lane_strides[k]);
-    for (const std::vector<int>& dims : nest.operands[k].dims_of_axis) add(dims.empty());
+    add(nest.operands[k].is_index());
+    add(nest.operands[k].gathered.size());
+    for (const auto& steps : nest.operands[k].steps_of_axis) add(steps.empty());
   }
   add(nest.values.size());
   for (const NestValue& v : nest.values) {

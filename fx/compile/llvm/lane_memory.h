@@ -1,0 +1,58 @@
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+
+#include <utility>
+
+#include "fx/compile/kernel_abi.h"
+#include "fx/compile/llvm/vector_ops.h"
+
+/// Vectors of lanes to and from memory.
+namespace fx::loops {
+
+class LaneMemory {
+ public:
+  LaneMemory(::llvm::IRBuilder<>& ir, VectorOps& ops) : ir_(ir), ops_(ops) {}
+
+  /// Where the lanes of an operand lie.
+  struct Address {
+    c10::ScalarType type;
+    ::llvm::Value* pointer;  ///< of lane 0
+    LaneStride stride;
+    ::llvm::Value* lane_stride = nullptr;  ///< in bytes, of LaneStride::kAny
+  };
+
+  /// Which lanes are read, and from where beside the address.
+  struct Selection {
+    ::llvm::Value* mask = nullptr;  ///< lanes that there are, the first ones; null: all
+    /// Lanes for which the address is in the tensor: the others read nothing. Null: all.
+    ::llvm::Value* guard = nullptr;
+    /// Indices with the bytes that each steps, and whether all lanes have the same.
+    ::llvm::SmallVector<std::pair<::llvm::Value*, ::llvm::Value*>, 2> gathered = {};
+    bool gathered_uniform = true;
+  };
+
+  /// To be called at the entry of the function: memory that can always be read.
+  void make_safe_memory();
+
+  /// 0, 1, ... as i64.
+  ::llvm::Value* lane_ids() const;
+  /// Lanes below n - i.
+  ::llvm::Value* mask_below(::llvm::Value* i, ::llvm::Value* n);
+
+  ::llvm::Value* load(const Address& address, const Selection& selection);
+  void store(const Address& address, ::llvm::Value* value, ::llvm::Value* mask);
+
+  /// `pointer`, or a number in place of one, `bytes` further.
+  ::llvm::Value* offset(::llvm::Value* pointer, ::llvm::Value* bytes);
+
+ private:
+  ::llvm::Value* load_lane_by_lane(const Address& address, const Selection& selection,
+                                   ::llvm::Value* active);
+
+  ::llvm::IRBuilder<>& ir_;
+  VectorOps& ops_;
+  ::llvm::Value* safe_ = nullptr;
+};
+
+}  // namespace fx::loops

@@ -1,0 +1,245 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "fx/compile/compile.h"
+#include "tests/compile/eager_check.h"
+
+// Kernels that read their inputs at other indices: slices, concatenations, paddings, gathers.
+// Single operators are in kernel_test.cpp; here several in one kernel, and other sizes behind the
+// first.
+namespace fx {
+namespace {
+
+using ::testing::HasSubstr;
+
+using Tensors = std::vector<at::Tensor>;
+using Program = std::function<at::Tensor(const Tensors&)>;
+
+// Compiles a program of the tensors of `calls[0]` as a graph of operators and compares all calls
+// with eager; returns what was compiled.
+Compiled check(const Program& program, const std::vector<Tensors>& calls,
+               const CompileOptions& options = {}) {
+  torch::NoGradGuard no_grad;
+  auto module = make_fx(program, calls[0]);
+  const Compiled fast = compile(module, options);
+  for (const Tensors& call : calls) {
+    const at::Tensor wanted = program(call);
+    for (int run = 0; run < 2; ++run) {
+      const Values inputs(call.begin(), call.end());
+      const at::Tensor actual = fast(inputs).toTensor();
+      EXPECT_EQ(loops::difference(actual, wanted, false), "") << fast.explain();
+      EXPECT_EQ(actual.strides(), wanted.strides());
+    }
+  }
+  return fast;
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+    ++found;
+  return found;
+}
+
+// How many kernels there are, and how many of their calls ran as operators.
+std::size_t kernels(const Compiled& fast) {
+  return count(fast.explain(), " calls of machine code");
+}
+std::size_t kernels_without_fallback(const Compiled& fast) {
+  return count(fast.explain(), " of machine code, 0 of operators");
+}
+
+at::Tensor rope(const Tensors& x) {
+  const Tensors halves = x[0].chunk(2, -1);
+  return torch::cat({halves[0] * x[1] - halves[1] * x[2], halves[1] * x[1] + halves[0] * x[2]}, -1);
+}
+
+Tensors rope_inputs(std::int64_t rows, std::int64_t size) {
+  return {torch::randn({2, rows, size}), torch::randn({rows, size / 2}),
+          torch::randn({rows, size / 2})};
+}
+
+TEST(Index, RotaryEmbeddingIsOneKernelForAllSizes) {
+  const Compiled fast = check(
+      rope, {rope_inputs(5, 16), rope_inputs(7, 64), rope_inputs(33, 6), rope_inputs(2, 500)});
+  EXPECT_EQ(kernels(fast), 1u) << fast.explain();
+  EXPECT_EQ(kernels_without_fallback(fast), 1u) << fast.explain();
+  EXPECT_EQ(fast.num_kernel_codes(), 1u);
+  EXPECT_THAT(fast.stage("loops"), HasSubstr(" if %"));
+}
+
+TEST(Index, HalvesRotatedInTheMiddle) {
+  const Program rotate = [](const Tensors& x) {
+    const Tensors halves = x[0].chunk(2, -1);
+    return x[0] * x[1] + torch::cat({-halves[1], halves[0]}, -1) * x[2];
+  };
+  const auto inputs = [](std::int64_t rows, std::int64_t size) {
+    return Tensors{torch::randn({rows, size}), torch::randn({rows, size}),
+                   torch::randn({rows, size})};
+  };
+  const Compiled fast = check(rotate, {inputs(4, 8), inputs(3, 70), inputs(100, 34)});
+  EXPECT_EQ(kernels(fast), 1u) << fast.explain();
+  EXPECT_EQ(kernels_without_fallback(fast), 1u) << fast.explain();
+  EXPECT_EQ(fast.num_kernel_codes(), 1u);
+}
+
+TEST(Index, GatedUnitsOfSlices) {
+  const Program gated = [](const Tensors& x) {
+    const std::int64_t half = x[0].size(1) / 2;
+    return torch::silu(x[0].narrow(1, 0, half)) * x[0].narrow(1, half, half).flip(1) + 1;
+  };
+  check(gated, {{torch::randn({3, 10})}, {torch::randn({40, 10})}});
+  const Program chunks = [](const Tensors& x) {
+    const Tensors parts = x[0].chunk(3, 1);
+    return (torch::tanh(parts[0]) * parts[1] + parts[2].exp()).relu();
+  };
+  const Compiled fast =
+      check(chunks, {{torch::randn({3, 12})}, {torch::randn({4, 27})}, {torch::randn({2, 99, 3})}});
+  EXPECT_EQ(kernels(fast), 1u);
+}
+
+TEST(Index, SlicesAreClampedAsSizesShrink) {
+  const Program slices = [](const Tensors& x) {
+    using torch::indexing::Slice;
+    return torch::exp(x[0].index({Slice(1, 6, 2)})) + 1;
+  };
+  check(slices, {{torch::randn({9})},
+                 {torch::randn({5})},
+                 {torch::randn({4})},
+                 {torch::randn({3})},
+                 {torch::randn({70})}});
+  const Program from_the_end = [](const Tensors& x) {
+    using torch::indexing::Slice;
+    return torch::exp(x[0].index({Slice(-3, torch::indexing::None)})) * 2;
+  };
+  check(from_the_end, {{torch::randn({9})},
+                       {torch::randn({3})},
+                       {torch::randn({2})},
+                       {torch::randn({1})},
+                       {torch::randn({90})}});
+}
+
+TEST(Index, ConcatenationOfDifferentSizes) {
+  const Program joined = [](const Tensors& x) {
+    return torch::relu(torch::cat({x[0].sigmoid(), x[1], x[2] * 2}, 1)) + 1;
+  };
+  const auto inputs = [](std::int64_t a, std::int64_t b, std::int64_t c) {
+    return Tensors{torch::randn({3, a}), torch::randn({3, b}), torch::randn({3, c})};
+  };
+  const Compiled fast =
+      check(joined, {inputs(2, 3, 4), inputs(40, 3, 17), inputs(5, 64, 2), inputs(100, 100, 100)});
+  EXPECT_EQ(kernels(fast), 1u) << fast.explain();
+  EXPECT_EQ(fast.num_kernel_codes(), 1u);
+}
+
+TEST(Index, ConcatenationAlongOuterDimensionsAndStacks) {
+  const Program outer = [](const Tensors& x) {
+    return torch::cat({x[0] + 1, torch::stack({x[1], x[1].exp()}, 0)}, 0).tanh() * 2;
+  };
+  check(outer,
+        {{torch::randn({3, 20}), torch::randn({20})}, {torch::randn({6, 33}), torch::randn({33})}});
+}
+
+TEST(Index, PaddingThenNorm) {
+  const Program padded = [](const Tensors& x) {
+    const at::Tensor wide = torch::constant_pad_nd(x[0], {2, 3}, 1.5);
+    return torch::softmax(wide * 2, -1) + torch::constant_pad_nd(x[0].exp(), {2, 3}, 0.5);
+  };
+  check(padded, {{torch::randn({4, 9})}, {torch::randn({7, 40})}});
+}
+
+TEST(Index, EmbeddingBehindWhichOthersFollow) {
+  const Program embed = [](const Tensors& x) {
+    const at::Tensor rows = torch::embedding(x[0], x[1]) + x[2];
+    return torch::layer_norm(rows, {rows.size(-1)}) * 2;
+  };
+  const auto inputs = [](std::int64_t words, std::int64_t length) {
+    return Tensors{torch::randn({words, 24}), torch::randint(words, {3, length}),
+                   torch::randn({length, 24})};
+  };
+  const Compiled fast = check(embed, {inputs(10, 5), inputs(50, 9), inputs(7, 40)});
+  EXPECT_EQ(kernels(fast), 1u) << fast.explain();
+  EXPECT_EQ(kernels_without_fallback(fast), 1u) << fast.explain();
+}
+
+TEST(Index, SumsOfGatheredRows) {
+  const Program bags = [](const Tensors& x) {
+    return torch::embedding(x[0], x[1]).sum(1).relu() * 0.5;
+  };
+  const auto inputs = [](std::int64_t bags_of, std::int64_t length) {
+    return Tensors{torch::randn({90, 40}), torch::randint(90, {bags_of, length})};
+  };
+  const Compiled fast = check(bags, {inputs(4, 6), inputs(9, 100)});
+  EXPECT_EQ(kernels(fast), 1u) << fast.explain();
+}
+
+TEST(Index, IndicesOutOfRangeGiveEagersError) {
+  const Program chosen = [](const Tensors& x) { return (x[0].index({x[1]}) * 2 + 1).exp(); };
+  const at::Tensor values = torch::randn({6, 5});
+  torch::NoGradGuard no_grad;
+  const auto module = make_fx(chosen, {values, torch::tensor({0, 5, -6, 2})});
+  const Compiled fast = compile(module);
+  for (const std::int64_t index : {0L, 5L, -1L, -6L}) {
+    const at::Tensor at = torch::tensor({1L, index, 2L, 3L});
+    EXPECT_TRUE(torch::allclose(fast(values, at).toTensor(), chosen({values, at})));
+  }
+  for (const std::int64_t index : {6L, -7L, 1L << 40, std::numeric_limits<std::int64_t>::min(),
+                                   std::numeric_limits<std::int64_t>::max()}) {
+    const at::Tensor at = torch::tensor({1L, index, 2L, 3L});
+    EXPECT_ANY_THROW(chosen({values, at}));
+    EXPECT_ANY_THROW(fast(values, at)) << index;
+  }
+}
+
+TEST(Index, TransposedHeadsAreReadWhereTheyLie) {
+  const Program merged = [](const Tensors& x) {
+    const std::int64_t b = x[0].size(0);
+    const std::int64_t t = x[0].size(2);
+    return x[0].transpose(1, 2).reshape({b, t, -1}).sigmoid() * x[1] + 1;
+  };
+  check(merged, {{torch::randn({2, 3, 5, 8}), torch::randn({2, 5, 24})}});
+  const Program split = [](const Tensors& x) {
+    const std::int64_t b = x[0].size(0);
+    const std::int64_t t = x[0].size(1);
+    return (x[0].view({b, t, 3, 8}).transpose(1, 2) * x[1]).tanh() + 1;
+  };
+  const Compiled fast = check(split, {{torch::randn({2, 5, 24}), torch::randn({2, 3, 5, 8})}});
+  EXPECT_EQ(kernels_without_fallback(fast), 1u) << fast.explain();
+}
+
+TEST(Index, MasksOfTriangles) {
+  const Program causal = [](const Tensors& x) {
+    return torch::softmax(x[0].tril() + torch::ones_like(x[0]).triu(1) * -1e9, -1);
+  };
+  check(causal, {{torch::randn({2, 9, 9})}, {torch::randn({3, 40, 40})}});
+}
+
+TEST(Index, PlacesOfExtrema) {
+  const Program best = [](const Tensors& x) {
+    const auto [value, place] = torch::max(x[0] * 2 + 1, -1);
+    return value + place;
+  };
+  check(best, {{torch::randn({5, 30})}, {torch::randn({40, 7})}, {torch::zeros({3, 100})}});
+}
+
+TEST(Index, StepsCanBeLeftOutAndAreTimed) {
+  const CompileOptions options{.disable = {"fusion", "cse"}};
+  const Compiled slow = check(rope, {rope_inputs(5, 16)}, options);
+  EXPECT_EQ(kernels(slow), 0u);
+  EXPECT_THAT(slow.explain(), ::testing::Not(HasSubstr("cse")));
+  std::vector<std::string> names;
+  for (const CompileStep& step : slow.steps()) {
+    names.push_back(step.name);
+    EXPECT_GE(step.milliseconds, 0);
+  }
+  EXPECT_THAT(names, ::testing::ElementsAre("passes", "example run", "undo_inplace", "fusion",
+                                            "kernels", "clean up"));
+}
+
+}  // namespace
+}  // namespace fx
