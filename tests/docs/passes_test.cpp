@@ -3,15 +3,18 @@
 #include <fx/fx.h>
 #include <fx/graph/text.h>
 #include <fx/passes/const_subgraphs.h>
+#include <fx/passes/decompose.h>
 #include <fx/passes/graph_drawer.h>
 #include <fx/passes/graph_transform_observer.h>
 #include <fx/passes/minimizer.h>
+#include <fx/passes/mkldnn_layout.h>
 #include <fx/passes/partitioner.h>
 #include <fx/passes/pass_manager.h>
 #include <fx/passes/pass_wrappers.h>
 #include <fx/passes/reinplace.h>
 #include <fx/passes/source_partitions.h>
 #include <fx/passes/splitter.h>
+#include <fx/passes/type_check.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
@@ -170,6 +173,55 @@ TEST(PassesPage, looking_at_graphs) {
   // [end]
   ASSERT_EQ(sources.size(), 1u);
   EXPECT_EQ(sources.at("torch.relu").at(0).nodes.size(), 1u);
+}
+
+TEST(PassesPage, types_of_shapes) {
+  Page page("passes.md");
+  fx::nn::Sequential net(fx::nn::Conv2d(torch::nn::Conv2dOptions(3, 8, 3).stride(2).padding(1)),
+                         fx::nn::ReLU(), fx::nn::Flatten());
+  auto module = fx::symbolic_trace(net);
+  fx::GraphModule& gm = *module;
+  Capture captured;
+  // [types]
+  gm.graph().placeholders()[0]->set_type("TensorType[Dyn, 3, Dyn, 32]");
+  fx::infer_symbolic_types(gm);
+  for (const fx::Node& node : gm.graph().nodes())
+    std::cout << node.name() << ": " << node.type() << "\n";
+  // [end]
+  page.expect_output("types", captured.text());
+}
+
+TEST(PassesPage, for_inference) {
+  torch::NoGradGuard no_grad;
+  fx::nn::Sequential net(fx::nn::Conv2d(torch::nn::Conv2dOptions(3, 8, 3)), fx::nn::BatchNorm2d(8),
+                         fx::nn::ReLU(), fx::nn::MaxPool2d(2));
+  net->eval();
+  auto module = fx::symbolic_trace(net);
+  fx::GraphModule& gm = *module;
+  const torch::Tensor x = torch::randn({1, 3, 8, 8});
+  const torch::Tensor wanted = gm(x).toTensor();
+  // [inference]
+  fx::optimize_for_inference(gm, {.heuristic = fx::mkldnn_autotuner({x})});
+  gm.recompile();
+  // [end]
+  EXPECT_TRUE(torch::allclose(gm(x).toTensor(), wanted, 1e-4, 1e-5));
+  EXPECT_EQ(gm.graph().find_nodes(fx::Opcode::kCallModule, fx::Target::string("1")).size(), 0u);
+}
+
+TEST(PassesPage, decompositions) {
+  auto module = fx::make_fx([](at::Tensor x) { return torch::silu(x); }, {torch::ones({3})});
+  fx::GraphModule& gm = *module;
+  const torch::Tensor x = torch::randn({3});
+  // [decompose]
+  fx::DecompositionTable table;
+  table["aten::silu"] = [](fx::Values args, fx::KwValues) -> fx::Value {
+    at::Tensor x = args[0].toTensor();
+    return x * torch::sigmoid(x);
+  };
+  auto simple = fx::decompose(gm, table, {x});
+  // [end]
+  EXPECT_EQ(simple->graph().find_calls("aten::silu").size(), 0u);
+  EXPECT_TRUE(torch::allclose((*simple)(x).toTensor(), torch::silu(x)));
 }
 
 }  // namespace
