@@ -1,5 +1,5 @@
 // What running a graph costs beyond the operators themselves: a chain of 1,000 calls on four
-// floats.
+// floats, and small networks.
 
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -15,8 +15,10 @@
 #include "benchmarks/bench.h"
 #include "fx/capture/nn.h"
 #include "fx/capture/symbolic_trace.h"
+#include "fx/compile/compile.h"
 #include "fx/graph/graph_module.h"
 #include "fx/interpret/interpreter.h"
+#include "fx/run/replay.h"
 
 namespace fx::bench {
 namespace {
@@ -62,7 +64,7 @@ at::Tensor boxed(Op op, const c10::OperatorHandle& handle, const at::Tensor& x) 
   return std::move(a).toTensor();
 }
 
-// The four ways take turns, so that noise hits all of them.
+// The ways take turns, so that noise hits all of them.
 void run_chain(benchmark::State& state, Op op, bool inference_mode) {
   std::optional<c10::InferenceMode> inference;
   std::optional<at::NoGradGuard> no_grad;
@@ -73,21 +75,25 @@ void run_chain(benchmark::State& state, Op op, bool inference_mode) {
   const at::Tensor x = at::randn({4});
   const auto module = chain(op);
   Interpreter interpreter(*module);
+  const Replay replay(module);
+  replay.run({x});
   const auto handle = c10::Dispatcher::singleton().findSchemaOrThrow(
       op == Op::kNeg ? "aten::neg" : "aten::add", op == Op::kNeg ? "" : "Tensor");
   Times eager_times(kLength), boxed_times(kLength), interpreter_times(kLength),
-      module_times(kLength);
+      module_times(kLength), replay_times(kLength);
   for (auto _ : state) {
     eager_times.add(seconds([&] { benchmark::DoNotOptimize(eager(op, x)); }));
     boxed_times.add(seconds([&] { benchmark::DoNotOptimize(boxed(op, handle, x)); }));
     interpreter_times.add(seconds([&] { benchmark::DoNotOptimize(interpreter.run({x})); }));
     module_times.add(seconds([&] { benchmark::DoNotOptimize((*module)(x)); }));
+    replay_times.add(seconds([&] { benchmark::DoNotOptimize(replay.run({x})); }));
   }
-  const std::array<std::pair<const char*, const Times*>, 4> ways = {
+  const std::array<std::pair<const char*, const Times*>, 5> ways = {
       {{"eager", &eager_times},
        {"boxed", &boxed_times},
        {"interpreter", &interpreter_times},
-       {"module", &module_times}}};
+       {"module", &module_times},
+       {"replay", &replay_times}}};
   for (const auto& [way, times] : ways) {
     state.counters[std::string(way) + "_min_us"] = times->min();
     state.counters[std::string(way) + "_median_us"] = times->median();
@@ -135,6 +141,51 @@ void run_modules(benchmark::State& state) {
   state.counters["module_min_us"] = module_times.min();
 }
 BENCHMARK(run_modules)->MinTime(0.5);
+
+// Two layers with gelu in between, softmax behind: microseconds a call, few rows a call.
+struct MlpImpl : torch::nn::Module {
+  MlpImpl()
+      : first(register_module("first", fx::nn::Linear(32, 64))),
+        second(register_module("second", fx::nn::Linear(64, 10))) {}
+  at::Tensor forward(at::Tensor x) {
+    return torch::softmax(second(torch::gelu(first(x)) * 0.5), -1);
+  }
+
+  fx::nn::Linear first, second;
+};
+TORCH_MODULE(Mlp);
+
+void run_mlp(benchmark::State& state) {
+  const at::NoGradGuard no_grad;
+  Mlp net;
+  const at::Tensor x = at::randn({state.range(0), 32});
+  const auto module = symbolic_trace(net);
+  const Compiled plan = compile(module, {.backend = "plan"});
+  const Compiled plan_replay = compile(module, {.backend = "plan", .mode = "reduce-overhead"});
+  const Compiled llvm = compile(module);
+  const Compiled llvm_replay = compile(module, {.mode = "reduce-overhead"});
+  constexpr std::size_t kCalls = 100;
+  const auto repeated = [&](auto&& call) {
+    return seconds([&] {
+      for (std::size_t i = 0; i < kCalls; ++i) benchmark::DoNotOptimize(call(x));
+    });
+  };
+  Times eager_times(kCalls), plan_times(kCalls), plan_replay_times(kCalls), llvm_times(kCalls),
+      llvm_replay_times(kCalls);
+  for (auto _ : state) {
+    eager_times.add(repeated([&](const at::Tensor& in) { return net->forward(in); }));
+    plan_times.add(repeated([&](const at::Tensor& in) { return plan(in); }));
+    plan_replay_times.add(repeated([&](const at::Tensor& in) { return plan_replay(in); }));
+    llvm_times.add(repeated([&](const at::Tensor& in) { return llvm(in); }));
+    llvm_replay_times.add(repeated([&](const at::Tensor& in) { return llvm_replay(in); }));
+  }
+  state.counters["eager_min_us"] = eager_times.min();
+  state.counters["plan_min_us"] = plan_times.min();
+  state.counters["plan_replay_min_us"] = plan_replay_times.min();
+  state.counters["llvm_min_us"] = llvm_times.min();
+  state.counters["llvm_replay_min_us"] = llvm_replay_times.min();
+}
+BENCHMARK(run_mlp)->Arg(1)->Arg(8)->MinTime(0.5);
 
 }  // namespace
 }  // namespace fx::bench

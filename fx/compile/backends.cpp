@@ -5,6 +5,7 @@
 
 #include "fx/base/error.h"
 #include "fx/base/text.h"
+#include "fx/compile/expand_modules.h"
 #include "fx/compile/jit.h"
 #include "fx/compile/pipeline.h"
 #include "fx/interpret/interpreter.h"
@@ -124,8 +125,14 @@ Compilation compile_with_backend(const std::shared_ptr<GraphModule>& module, con
     out.module = nullptr;
     return out;
   }
+  const bool replays = options.mode == "reduce-overhead" && options.backend != "eager";
+  if (replays && options.backend == "plan") {
+    // Operators can write into given memory, modules cannot.
+    expand_modules(*module);
+    module->recompile();
+  }
   out.stages.push_back({"plan", Plan(module->graph()).str()});
-  if (options.mode == "reduce-overhead" && options.backend != "eager") {
+  if (replays) {
     out.replay = std::make_shared<const Replay>(module);
     out.run = [replay = out.replay](Values args, KwValues kwargs) {
       return replay->run(std::move(args), std::move(kwargs));

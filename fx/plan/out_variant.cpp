@@ -50,21 +50,41 @@ const Overload* find_overload(std::string_view base_name, std::string_view overl
   return nullptr;
 }
 
+bool is_matrix(const Value& value) { return value.isTensor() && value.toTensor().dim() == 2; }
+
+// What LibTorch's operators of no kernel of their own call, by reading them.
+OutVariant find_inner(std::string_view name, std::string_view overload,
+                      const torch::jit::Stack& arguments) {
+  const auto variant = [](std::string_view inner, std::vector<OutVariant::Arg> args,
+                          Values extra) -> OutVariant {
+    return {find_overload(inner, "out"), /*all_args=*/false, std::move(args), std::move(extra)};
+  };
+  if (name == "relu" && overload.empty()) return variant("clamp_min", {{0}}, {Value(0)});
+  if ((name == "softmax" || name == "log_softmax") && overload == "int" && arguments[2].isNone())
+    return variant(name == "softmax" ? "_softmax" : "_log_softmax", {{0}, {1}}, {Value(false)});
+  if (name == "matmul" && is_matrix(arguments[0]) && is_matrix(arguments[1]))
+    return variant("mm", {{0}, {1}}, {});
+  if (name == "linear" && is_matrix(arguments[0]) && is_matrix(arguments[1]) &&
+      arguments[2].isTensor() && arguments[2].toTensor().defined())
+    return variant("addmm", {{2}, {0}, {.index = 1, .transposed = true}}, {Value(1), Value(1)});
+  return {};
+}
+
 }  // namespace
 
-OutVariant find_out_variant(const Overload& functional) {
+OutVariant find_out_variant(const Overload& functional, const torch::jit::Stack& arguments) {
   const c10::OperatorName& name = functional.handle.operator_name();
   const auto& returns = functional.handle.schema().returns();
   if (!name.name.starts_with("aten::") || functional.mutates || functional.random ||
       returns.empty() || !std::all_of(returns.begin(), returns.end(), is_fresh_tensor) ||
-      depends_on_more(functional) || !has_cpu_kernel(functional))
+      depends_on_more(functional))
     return {};
   const std::string_view base_name = std::string_view(name.name).substr(6);
-  // LibTorch has relu call clamp_min.
-  if (base_name == "relu" && name.overload_name.empty())
-    if (const Overload* clamp = find_overload("clamp_min", "out")) return {clamp, {Value(0)}};
+  if (OutVariant inner = find_inner(base_name, name.overload_name, arguments); inner.overload)
+    return inner;
+  if (!has_cpu_kernel(functional)) return {};
   for (const Overload& other : OpInfo::of_method(base_name).overloads)
-    if (is_out_variant_of(functional, other)) return {&other, {}};
+    if (is_out_variant_of(functional, other)) return {.overload = &other};
   return {};
 }
 

@@ -164,17 +164,24 @@ class LayoutRecorder::Observer {
   }
 
   void try_out(Seen& seen, torch::jit::Stack arguments, const Value& value) {
-    OutVariant out = find_out_variant(*seen.call->overload);
+    OutVariant out = find_out_variant(*seen.call->overload, arguments);
     if (!out.overload) return;
     std::vector<TensorSpec> specs = specs_of_fresh(value);
     if (specs.empty()) return;
     std::vector<at::Tensor> wanted;
     for_each_tensor(value, [&](const at::Tensor& tensor) { wanted.push_back(tensor); });
     const std::vector<at::Tensor> found = empty_like_all(wanted);
-    arguments.insert(arguments.end(), out.extra.begin(), out.extra.end());
-    arguments.insert(arguments.end(), found.begin(), found.end());
     try {
       const at::AutoDispatchBelowADInplaceOrView no_autograd;
+      if (!out.all_args) {
+        torch::jit::Stack chosen;
+        for (const OutVariant::Arg& arg : out.args)
+          chosen.emplace_back(arg.transposed ? Value(arguments[arg.index].toTensor().t())
+                                             : arguments[arg.index]);
+        arguments = std::move(chosen);
+      }
+      arguments.insert(arguments.end(), out.extra.begin(), out.extra.end());
+      arguments.insert(arguments.end(), found.begin(), found.end());
       out.overload->handle.callBoxed(arguments);
     } catch (const std::exception&) {
       return;  // it takes less than the operator does
@@ -269,6 +276,8 @@ class LayoutRecorder::Observer {
       step.is_tuple = seen.is_tuple;
       step.first = static_cast<std::uint32_t>(out.tensors.size());
       step.count = static_cast<std::uint32_t>(seen.specs.size());
+      step.transposed = out.num_transposed;
+      for (const OutVariant::Arg& arg : seen.out.args) out.num_transposed += arg.transposed;
       for (const TensorSpec& spec : seen.specs)
         out.tensors.push_back({.spec = spec,
                                .first = static_cast<std::uint32_t>(index),

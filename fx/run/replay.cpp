@@ -217,18 +217,34 @@ class Replay::Run {
   bool call_out(const StaticStep& how) {
     if (!runner_.fill_stack(*how.call)) return false;
     torch::jit::Stack& stack = frame_.frame().stack;
+    const at::AutoDispatchBelowADInplaceOrView no_autograd;
+    runner_.set_called(how.out.all_args ? how.call : nullptr);
+    if (!how.out.all_args) arrange(how, stack);
     for (const Value& value : how.out.extra) stack.push_back(value);
     for (const at::Tensor& tensor : frame_.tensors(how.first, how.count))
       stack.emplace_back(tensor);
-    const at::AutoDispatchBelowADInplaceOrView no_autograd;
     how.out.overload->handle.callBoxed(stack);
     stack.clear();
     return true;
   }
 
+  void arrange(const StaticStep& how, torch::jit::Stack& stack) {
+    torch::jit::Stack& arranged = frame_.arranged();
+    std::size_t next = how.transposed;
+    for (const OutVariant::Arg& arg : how.out.args) {
+      if (arg.transposed)
+        arranged.emplace_back(frame_.transposed(next++, stack[arg.index].toTensor()));
+      else
+        arranged.push_back(std::move(stack[arg.index]));
+    }
+    stack.swap(arranged);
+    arranged.clear();
+  }
+
   bool call_kernel(std::size_t index, const StaticStep& how) {
     const auto* submodule = executable_.path_of(index)->find_module(module_);
     auto* kernel = submodule ? dynamic_cast<KernelModule*>(submodule->get()) : nullptr;
+    runner_.set_called(nullptr);
     if (!kernel) return false;
     torch::jit::Stack& stack = frame_.frame().stack;
     stack.clear();

@@ -51,6 +51,7 @@ std::size_t use_count(const c10::intrusive_ptr_target* object) {
 StaticFrame::StaticFrame(const Executable& executable, const StaticLayout& layout,
                          const GraphModule& module) {
   frame_.slots.resize(executable.plan().num_slots());
+  transposed_.resize(layout.num_transposed);
   // The same tensors, whatever mode the thread is in.
   const c10::InferenceMode no_inference(false);
   make_tensors(layout);
@@ -98,7 +99,7 @@ void StaticFrame::make_values(const Executable& executable, const StaticLayout& 
         }
         break;
     }
-    if (steps[i].result != kNoSlot) frame_.slots[steps[i].result] = values_[i];
+    runner.finish(steps[i], values_[i]);
   }
   clear();
 }
@@ -121,6 +122,17 @@ void StaticFrame::watch() {
     watched_.push_back({object, use_count(object)});
 }
 
+const at::Tensor& StaticFrame::transposed(std::size_t index, const at::Tensor& matrix) {
+  at::Tensor& known = transposed_[index];
+  const bool same = known.defined() && known.storage().is_alias_of(matrix.storage()) &&
+                    known.storage_offset() == matrix.storage_offset() &&
+                    known.scalar_type() == matrix.scalar_type() &&
+                    known.size(0) == matrix.size(1) && known.size(1) == matrix.size(0) &&
+                    known.stride(0) == matrix.stride(1) && known.stride(1) == matrix.stride(0);
+  if (!same) known = matrix.t();
+  return known;
+}
+
 bool StaticFrame::holds(const at::Tensor& tensor) const {
   if (!tensor.defined() || !tensor.has_storage()) return false;
   const auto* data = static_cast<const char*>(tensor.storage().data());
@@ -128,8 +140,8 @@ bool StaticFrame::holds(const at::Tensor& tensor) const {
 }
 
 void StaticFrame::clear() {
-  for (Value& slot : frame_.slots)
-    if (!slot.isNone()) slot = Value();
+  const Value none;
+  std::fill(frame_.slots.begin(), frame_.slots.end(), none);
   frame_.stack.clear();
 }
 

@@ -28,6 +28,11 @@ class StaticFrame {
   }
   /// The value of a static step.
   const Value& value(std::size_t step) const { return values_[step]; }
+  /// t() of a matrix that is likely the one it was in the last run: then it is made only once. The
+  /// memory of the matrix lives at least until the next call.
+  const at::Tensor& transposed(std::size_t index, const at::Tensor& matrix);
+  /// Room for the arguments of a call.
+  torch::jit::Stack& arranged() noexcept { return arranged_; }
   /// Whether the tensor lies in the arena.
   bool holds(const at::Tensor& tensor) const;
 
@@ -48,6 +53,8 @@ class StaticFrame {
   void watch();
 
   Frame frame_;
+  torch::jit::Stack arranged_;
+  std::vector<at::Tensor> transposed_;
   char* begin_ = nullptr;
   std::size_t size_ = 0;
   std::vector<at::Tensor> tensors_;

@@ -28,6 +28,7 @@ struct StaticStep {
   OutVariant out;                      ///< of kOut
   std::uint32_t first = 0;             ///< of kOut, kKernel: the first tensor
   std::uint32_t count = 0;
+  std::uint32_t transposed = 0;  ///< of kOut: the first transposed argument
   /// Of kOrdinary: index in StaticLayout::expected of what the value must be for the replay to go
   /// on; kUnchecked when no static step reads it.
   std::uint32_t expected = kUnchecked;
@@ -49,7 +50,8 @@ struct StaticLayout {
   std::vector<StaticTensor> tensors;
   std::vector<TensorSpec> expected;
   MemoryPlan memory;
-  std::size_t num_static = 0;  ///< steps that are not kOrdinary
+  std::uint32_t num_transposed = 0;  ///< arguments that out-variants take transposed
+  std::size_t num_static = 0;        ///< steps that are not kOrdinary
 
   bool fits(const Values& flat_inputs) const;
   /// The plan with what is static in it: "s1 = out aten::neg(self=s0!) -> f32[4] at 64".

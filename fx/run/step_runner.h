@@ -29,6 +29,8 @@ class StepRunner {
   bool fill_stack(const OperatorCall& call);
   /// Calls the operator of `call`, whose arguments are on the stack.
   Value call_operator(const Step& step, const OperatorCall& call);
+  /// Says for inputs_of() whose arguments are on the stack; null for nobody's.
+  void set_called(const OperatorCall* call) noexcept { called_ = call; }
   /// The attribute at a path, as it is now.
   Value read_attribute(const ModulePath& path) const;
 

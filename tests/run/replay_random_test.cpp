@@ -97,7 +97,7 @@ void expect_replays(const ProgramOptions& options, std::uint64_t share, double a
   EXPECT_EQ(totals.lost, 0u);
 }
 
-TEST(ReplayRandom, programs_give_what_the_interpreter_gives) { expect_replays({}, 600, 0.5); }
+TEST(ReplayRandom, programs_give_what_the_interpreter_gives) { expect_replays({}, 2000, 0.5); }
 
 TEST(ReplayRandom, programs_full_of_views_and_writes) {
   ProgramOptions options;
@@ -108,13 +108,13 @@ TEST(ReplayRandom, programs_full_of_views_and_writes) {
   options.module_percent = 3;
   options.dtypes = {c10::kFloat, c10::kFloat, c10::kLong};
   options.sizes = {1, 2, 3, 4};
-  expect_replays(options, 300, 0.3);
+  expect_replays(options, 1000, 0.3);
 }
 
 TEST(ReplayRandom, large_programs) {
   ProgramOptions options;
   options.operations = 200;
-  expect_replays(options, 15, 0.8);
+  expect_replays(options, 40, 0.8);
 }
 
 }  // namespace

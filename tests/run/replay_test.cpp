@@ -140,6 +140,40 @@ TEST(Replay, lists_of_tensors_and_several_inputs) {
   expect_replays(module_of(graph), {{2, 6}, {3, 6}}, 5);
 }
 
+TEST(Replay, operators_that_call_others_and_weights_that_change) {
+  torch::NoGradGuard no_grad;
+  auto graph = std::make_shared<Graph>();
+  Node& x = graph->placeholder("x");
+  Node& weight = graph->get_attr("linear.weight");
+  Node& bias = graph->get_attr("linear.bias");
+  Node& linear = graph->call_function("torch.nn.functional.linear", {x, weight, bias});
+  Node& relu = graph->call_method("relu", {linear});
+  Node& soft = graph->call_function("torch.softmax", {relu, -1});
+  Node& product = graph->call_function("operator.matmul", {soft, weight});
+  Node& log = graph->call_function("torch.log_softmax", {product, 0});
+  graph->output(graph->call_function("torch.neg", {log}));
+  const auto module = std::make_shared<GraphModule>();
+  torch::nn::Linear first(4, 3);
+  module->set_submodule("linear", first.ptr());
+  module->set_graph(graph);
+  expect_replays(module, {{2, 4}}, 5);
+  const Replay replay(module);
+  const at::Tensor in = torch::randn({2, 4});
+  const auto check = [&] { expect_same(replay.run({in}), Interpreter(*module).run({in})); };
+  for (int call = 0; call < 3; ++call) check();
+  first->weight.mul_(2);  // in place
+  check();
+  first->weight.set_data(torch::randn({3, 4}));  // other memory in the same tensor
+  check();
+  first->weight.set_data(torch::randn({4, 3}).t());  // in another order
+  for (int call = 0; call < 2; ++call) check();
+  torch::nn::Linear second(4, 3);
+  module->set_submodule("linear", second.ptr());
+  for (int call = 0; call < 2; ++call) check();
+  EXPECT_EQ(replay.statistics().left, 2u);  // with the other order
+  EXPECT_EQ(replay.statistics().frames_lost, 0u);
+}
+
 TEST(Replay, what_is_written_or_kept_is_allocated_anew) {
   static std::vector<at::Tensor> kept;
   kept.clear();
