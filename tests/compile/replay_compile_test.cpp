@@ -12,6 +12,7 @@
 #include "fx/compile/compile.h"
 #include "fx/graph/text.h"
 #include "fx/interpret/interpreter.h"
+#include "fx/ops/stop.h"
 #include "tests/random/program.h"
 #include "tests/random/run_settings.h"
 
@@ -116,7 +117,7 @@ TEST(ReduceOverhead, eight_threads_with_different_sizes_from_the_first_call_on) 
         std::vector<at::Tensor> kept;
         std::vector<at::Tensor> wanted;
         try {
-          for (int call = 0; call < 60; ++call) {
+          for (int call = 0; call < 300; ++call) {
             const at::Tensor x = torch::full({1 + (t + call) % 4, 16}, 0.01 * (t * 100 + call));
             kept.push_back(fast(x).toTensor());
             wanted.push_back(net->forward(x));
@@ -130,8 +131,33 @@ TEST(ReduceOverhead, eight_threads_with_different_sizes_from_the_first_call_on) 
       });
     for (std::thread& thread : threads) thread.join();
     for (const std::string& error : errors) EXPECT_EQ(error, "");
-    EXPECT_GT(replays_of(fast), 200u);
+    EXPECT_GT(replays_of(fast), 200u);  // but for those that run while another one records
   }
+}
+
+TEST(ReduceOverhead, a_stop_before_the_first_call_and_between_calls) {
+  torch::NoGradGuard no_grad;
+  Mlp net;
+  const at::Tensor x = torch::randn({3, 16});
+  for (const char* backend : {"eager", "interpret", "plan", "llvm"})
+    for (const char* mode : {"default", "reduce-overhead"}) {
+      const Compiled fast = compile(symbolic_trace(net), {.backend = backend, .mode = mode});
+      std::stop_source source;
+      source.request_stop();
+      for (int call = 0; call < 3; ++call) {
+        {
+          const StopScope scope(source.get_token());
+          try {
+            fast(x);
+            ADD_FAILURE() << backend << " was not stopped";
+          } catch (const RunError& error) {
+            EXPECT_EQ(error.code(), ErrorCode::kCancelled) << backend << error.what();
+          }
+        }
+        EXPECT_TRUE(torch::allclose(fast(x).toTensor(), net->forward(x), 1e-5, 1e-6)) << backend;
+      }
+      EXPECT_EQ(fast.num_compilations(), 1u);
+    }
 }
 
 TEST(ReduceOverhead, explain_tells_time_and_bytes_of_each_step) {
