@@ -203,18 +203,51 @@ std::string check_modes(const fuzz::Program& program, std::uint64_t& replays) {
   return "";
 }
 
-TEST(ReduceOverhead, random_programs_give_what_they_give_by_default) {
-  const fuzz::RunSettings settings = fuzz::run_settings(300);
-  fuzz::ProgramOptions options;
-  options.operations = 30;
-  options.writing_programs_percent = 10;
+// The same without kernels, against the Interpreter: also what is left in inputs and attributes.
+std::string check_plan(const fuzz::Program& program, std::uint64_t& replays) {
+  const torch::NoGradGuard no_grad;
+  const fuzz::Program mine = fuzz::copy_of(program);
+  const fuzz::Program other = fuzz::copy_of(program);
+  const Compiled fast = compile(*mine.module, {.backend = "plan", .mode = "reduce-overhead"});
+  Values kept;
+  Values wanted;
+  for (int call = 0; call < 4; ++call) {
+    fuzz::Program inputs = fuzz::copy_of(program);
+    fuzz::Program same_inputs = fuzz::copy_of(program);
+    torch::manual_seed(call);
+    wanted.push_back(Interpreter(*other.module).run(same_inputs.inputs));
+    torch::manual_seed(call);
+    kept.push_back(fast.forward(inputs.inputs));
+    for (std::size_t i = 0; i < kept.size(); ++i)
+      if (std::string text = fuzz::difference(wanted[i], kept[i], Agreement::kExact); !text.empty())
+        return "the result of call " + std::to_string(i) + " after call " + std::to_string(call) +
+               ": " + text;
+    for (std::size_t i = 0; i < inputs.inputs.size(); ++i)
+      if (std::string text =
+              fuzz::difference(same_inputs.inputs[i], inputs.inputs[i], Agreement::kExact);
+          !text.empty())
+        return "input " + std::to_string(i) + " after call " + std::to_string(call) + ": " + text;
+  }
+  const auto state = fuzz::state_of(*other.module);
+  const auto found = fuzz::state_of(*mine.module);
+  for (std::size_t i = 0; i < state.size(); ++i)
+    if (!fuzz::same_bits(state[i].second, found[i].second)) return "another " + state[i].first;
+  replays += replays_of(fast);
+  return "";
+}
+
+using RandomCheck = std::string (*)(const fuzz::Program&, std::uint64_t&);
+
+void expect_all_hold(RandomCheck check, const fuzz::ProgramOptions& options, std::uint64_t share,
+                     double replays_a_program) {
+  const fuzz::RunSettings settings = fuzz::run_settings(share);
   std::uint64_t replays = 0;
   int wrong = 0;
   for (std::uint64_t seed = settings.first; seed < settings.end() && wrong < 5; ++seed) {
     const fuzz::Program program = fuzz::random_program(seed, options);
     std::string text;
     try {
-      text = check_modes(program, replays);
+      text = check(program, replays);
     } catch (const std::exception& e) {
       text = std::string("throws ") + e.what();
     }
@@ -225,8 +258,22 @@ TEST(ReduceOverhead, random_programs_give_what_they_give_by_default) {
   }
   std::cout << settings.count << " programs, " << replays << " replays\n";
   if (settings.count >= 100) {
-    EXPECT_GT(replays, settings.count / 3);
+    EXPECT_GT(static_cast<double>(replays),
+              replays_a_program * static_cast<double>(settings.count));
   }
+}
+
+TEST(ReduceOverhead, random_programs_give_what_they_give_by_default) {
+  fuzz::ProgramOptions options;
+  options.operations = 30;
+  options.writing_programs_percent = 10;
+  expect_all_hold(check_modes, options, 300, 0.3);
+}
+
+TEST(ReduceOverhead, random_programs_as_plans_give_what_the_interpreter_gives) {
+  fuzz::ProgramOptions options;
+  options.module_percent = 20;
+  expect_all_hold(check_plan, options, 600, 1.5);
 }
 
 }  // namespace
