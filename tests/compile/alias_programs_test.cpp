@@ -89,7 +89,7 @@ const std::vector<Reader>& readers() {
   static const std::vector<Reader> all = {
       {"sum", [](const at::Tensor& base, const at::Tensor&) { return base.sum(); }},
       {"chain", [](const at::Tensor& base, const at::Tensor&) { return (base * 2 + 1).relu(); }},
-      {"of the view", [](const at::Tensor&, const at::Tensor& v) { return (v.exp() + 1) * 2; }},
+      {"of the view", [](const at::Tensor&, const at::Tensor& v) { return (v.sigmoid() + 1) * 2; }},
       {"both", [](const at::Tensor& b, const at::Tensor& v) { return b.mean() + v * 3 - 1; }},
       {"cat", [](const at::Tensor& b,
                  const at::Tensor& v) { return torch::cat({b.flatten(), v.flatten()}) * 2 + 1; }},
