@@ -279,8 +279,7 @@ TEST(MakeFxOfTorchFx, X_013_tensors_are_known_by_identity) {
   symbolic_trace([](Proxy p) {
     const at::Tensor tensor = p;
     const Proxy* found = find_proxy(tensor);
-    EXPECT_NE(found, nullptr);
-    if (found) EXPECT_EQ(&found->node(), &p.node());
+    EXPECT_EQ(found ? &found->node() : nullptr, &p.node());
     EXPECT_EQ(find_proxy(torch::ones({2})), nullptr);
     return tensor + 1;
   });
