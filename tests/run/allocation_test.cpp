@@ -16,6 +16,8 @@ namespace {
 
 thread_local std::size_t objects = 0;  // of operator new on this thread
 thread_local std::size_t buffers = 0;  // of LibTorch's CPU allocator
+// How many buffers there still are before an allocation fails; negative: all that are asked for.
+thread_local int buffers_left = -1;
 
 void* allocate(std::size_t size) {
   ++objects;
@@ -41,6 +43,8 @@ class CountingAllocator final : public c10::Allocator {
   explicit CountingAllocator(c10::Allocator* inner) : inner_(inner) {}
   c10::DataPtr allocate(std::size_t size) override {
     ++buffers;
+    if (buffers_left == 0) throw std::runtime_error("no memory left");
+    if (buffers_left > 0) --buffers_left;
     return inner_->allocate(size);
   }
   c10::DeleterFnPtr raw_deleter() const override { return inner_->raw_deleter(); }
@@ -150,6 +154,45 @@ TEST(ReplayAllocations, views_make_none_either) {
   std::cout << counts[1].objects << " objects and " << counts[1].buffers << " buffers\n";
   EXPECT_EQ(counts[0], counts[1]);
   EXPECT_EQ(counts[1].buffers, 1u);
+}
+
+// Each allocation of tensors may fail, in the recording call and in later ones: an error, nothing
+// held, and the next call is right.
+TEST(ReplayAllocations, that_fail) {
+  const torch::NoGradGuard no_grad;
+  const CountBuffers counting;
+  auto graph = std::make_shared<Graph>();
+  Node& x = graph->placeholder("x");
+  Node& a = graph->call_function("aten::exp", {x});
+  Node& b = graph->call_function("aten::mm", {a, a});
+  Node& kept = graph->call_function("aten::neg", {b});
+  graph->output(Argument::tuple({kept, graph->call_function("aten::sum", {b})}));
+  const auto module = std::make_shared<GraphModule>(graph);
+  const at::Tensor in = torch::rand({4, 4});
+  const auto values = elements((*module)(in));
+  const auto run_with = [&](const Replay& replay, int left) {
+    buffers_left = left;
+    bool failed = false;
+    try {
+      replay.run({in});
+    } catch (const std::exception&) {
+      failed = true;
+    }
+    buffers_left = -1;
+    EXPECT_EQ(in.use_count(), 1);
+    const Values found = elements(replay.run({in}));
+    EXPECT_TRUE(at::equal(found[0].toTensor(), values[0].toTensor()));
+    EXPECT_TRUE(at::equal(found[1].toTensor(), values[1].toTensor()));
+    return failed;
+  };
+  int in_recording = 0;
+  while (run_with(Replay(module), in_recording)) ASSERT_LT(++in_recording, 100);
+  EXPECT_GE(in_recording, 4);
+  const Replay replay(module);
+  replay.run({in});
+  int in_replay = 0;
+  while (run_with(replay, in_replay)) ASSERT_LT(++in_replay, 100);
+  EXPECT_EQ(in_replay, 2);  // the results
 }
 
 TEST(ReplayAllocations, time_of_a_chain) {

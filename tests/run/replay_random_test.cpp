@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include <iostream>
+#include <optional>
 
 #include "fx/graph/text.h"
 #include "fx/interpret/interpreter.h"
@@ -45,10 +46,15 @@ std::string check_replays(const Program& program, Totals& totals) {
     Program same_inputs = copy_of(program);
     move_on(inputs.inputs, call);
     move_on(same_inputs.inputs, call);
-    torch::manual_seed(call);
-    wanted.push_back(Interpreter(*reference.module).run(same_inputs.inputs));
-    torch::manual_seed(call);
-    kept.push_back(replay.run(inputs.inputs));
+    {
+      // Modes may change from call to call.
+      std::optional<c10::InferenceMode> inference;
+      if (call == 2 && !program.writes) inference.emplace();
+      torch::manual_seed(call);
+      wanted.push_back(Interpreter(*reference.module).run(same_inputs.inputs));
+      torch::manual_seed(call);
+      kept.push_back(replay.run(inputs.inputs));
+    }
     for (std::size_t i = 0; i < inputs.inputs.size(); ++i)
       if (std::string text = difference(same_inputs.inputs[i], inputs.inputs[i], Agreement::kExact);
           !text.empty())
