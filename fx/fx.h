@@ -16,6 +16,7 @@
 #include "fx/interpret/transformer.h"
 #include "fx/io/import_export.h"
 #include "fx/io/npy.h"
+#include "fx/io/safetensors.h"
 #include "fx/io/save_module.h"
 #include "fx/io/save_pt2.h"
 #include "fx/io/to_folder.h"

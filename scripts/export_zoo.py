@@ -19,7 +19,8 @@ For each program NAME it writes NAME.pt2 (torch.export.save), the tensors that g
 
 An input or output is {"file": "x.npy"} for a tensor and {"value": ...} for anything else; an input
 that the call changes in place has also {"after": "x.npy"}. Calls run in order on one instance. Weights are random but seeded; models are in eval mode unless said.
-Needs torch >= 2.9 and NumPy; torchvision for the two vision models (skipped with a note if absent).
+Needs torch >= 2.9 and NumPy; torchvision, transformers and timm for the models of zoo_models.py, which are skipped with a
+note where the library is absent.
 """
 
 import argparse
@@ -491,9 +492,21 @@ def shorten_stack_traces(program: torch.export.ExportedProgram) -> None:
 
 def describe(value, file: pathlib.Path) -> dict:
     if isinstance(value, torch.Tensor):
-        np.save(file, value.detach().numpy(), allow_pickle=False)
+        value = value.detach()
+        if value.dtype == torch.bfloat16:  # as ml_dtypes writes it
+            array = value.contiguous().view(torch.int16).numpy().view(np.dtype("V2"))
+        else:
+            array = value.numpy()
+        np.save(file, array, allow_pickle=False)
         return {"file": file.name}
     return {"value": value}
+
+
+def read_tensor(file: pathlib.Path) -> torch.Tensor:
+    array = np.load(file)
+    if array.dtype == np.dtype("V2"):
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
 
 
 def copy_tensors(tree):
@@ -529,7 +542,7 @@ def export_one(name: str, folder: pathlib.Path) -> dict:
         }
         for i, value in enumerate(flat):
             if isinstance(value, torch.Tensor):
-                original = torch.from_numpy(np.load(folder / inputs[i]["file"]))
+                original = read_tensor(folder / inputs[i]["file"])
                 if not torch.equal(original, value):
                     inputs[i]["after"] = describe(value, folder / f"{prefix}.after{i}.npy")["file"]
         calls.append(call)
@@ -568,12 +581,33 @@ def reorder(kwargs: dict, program: torch.export.ExportedProgram) -> dict:
     return {k: kwargs[k] for k in children[1].context}
 
 
+def library_models() -> None:
+    """Adds the models of zoo_models.py to the entries."""
+    import zoo_models
+
+    def wrap(name, make):
+        def build() -> Entry:
+            torch.manual_seed(0)
+            module, calls, covers, shapes, *options = make()
+            tolerance = {"rtol": 1e-4, "atol": 1e-4, **(options[0] if options else {})}
+            return Entry(module.eval(), calls, covers, shapes, **tolerance)
+
+        build.__name__ = name
+        return build
+
+    for name, make in zoo_models.MODELS.items():
+        ENTRIES[name] = wrap(name, make)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", nargs="?", type=pathlib.Path)
-    parser.add_argument("--only", nargs="+", default=list(ENTRIES), metavar="NAME")
+    parser.add_argument("--only", nargs="+", default=[], metavar="NAME",
+                        help="these programs alone; others stay in the manifest")
     parser.add_argument("--small", action="store_true", help="leave the large models out")
     parser.add_argument("--list", action="store_true", help="names and subjects, then stop")
+    small = set(ENTRIES) - {"resnet18", "resnet50", "mobilenet_v3_large"}
+    library_models()
     options = parser.parse_args()
     if options.list or options.folder is None:
         print("\n".join(ENTRIES))
@@ -582,10 +616,9 @@ def main() -> int:
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     options.folder.mkdir(parents=True, exist_ok=True)
-    large = {"resnet18", "resnet50", "mobilenet_v3_large"}
     manifest, failed = [], 0
-    for name in options.only:
-        if options.small and name in large:
+    for name in options.only or ENTRIES:
+        if options.small and name not in small:
             continue
         try:
             manifest.append(export_one(name, options.folder))
@@ -595,9 +628,14 @@ def main() -> int:
         except Exception as error:  # one program must not hide the others
             failed += 1
             print(f"{name:24} FAILED: {type(error).__name__}: {error}", file=sys.stderr)
+    path = options.folder / "manifest.json"
+    if options.only and path.exists():  # the other programs stay
+        made = {entry["name"]: entry for entry in manifest}
+        old = json.loads(path.read_text())["models"]
+        manifest = [made.pop(entry["name"], entry) for entry in old] + list(made.values())
     document = {"torch": torch.__version__.split("+")[0], "models": manifest}
     text = json.dumps(document, indent=1, allow_nan=False)
-    (options.folder / "manifest.json").write_text(text + "\n")
+    path.write_text(text + "\n")
     return 1 if failed else 0
 
 

@@ -67,12 +67,15 @@ class JsonWriter {
 
 inline JsonWriter& JsonWriter::string(std::string_view value) {
   constexpr std::string_view kHex = "0123456789abcdef";
+  constexpr std::string_view kShort = "\b\t\n\f\r", kLetters = "btnfr";
   comma();
   text_ += '"';
   for (char c : value) {
     const auto byte = static_cast<unsigned char>(c);
     if (c == '"' || c == '\\') {
       text_ += {'\\', c};
+    } else if (const auto i = kShort.find(c); i != std::string_view::npos) {
+      text_ += {'\\', kLetters[i]};
     } else if (byte < 0x20) {
       text_ += "\\u00";
       text_ += {kHex[byte >> 4], kHex[byte & 15]};

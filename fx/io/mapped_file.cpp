@@ -64,8 +64,11 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path, File
   auto size = static_cast<std::size_t>(status.st_size);
   if (size == 0) return std::shared_ptr<const MappedFile>(new MappedFile(path, nullptr, 0));
   const bool copy = access == FileAccess::kCopy;
-  void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | (copy ? MAP_ANONYMOUS : 0), copy ? -1 : file.fd, 0);
+  // A mapped file reserves nothing for pages that might be written to: it may be larger than
+  // memory.
+  void* memory =
+      ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | (copy ? MAP_ANONYMOUS : MAP_NORESERVE), copy ? -1 : file.fd, 0);
   if (memory == MAP_FAILED) fail_with_errno(path, errno);
   std::shared_ptr<const MappedFile> mapped(
       new MappedFile(path, static_cast<std::byte*>(memory), size));

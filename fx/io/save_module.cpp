@@ -239,7 +239,8 @@ class Contents {
 }  // namespace io
 
 void save(const GraphModule& module, const std::string& path, const SaveOptions& options) {
-  if (path.ends_with(".pt2")) return save_pt2(module, path, {.node_meta = options.node_meta});
+  if (path.ends_with(".pt2"))
+    return save_pt2(module, path, {.node_meta = options.node_meta, .flush = options.flush});
   io::Contents contents(options);
   contents.add_root(module);
   io::AtomicFile file(path);

@@ -239,7 +239,7 @@ void save_pt2(const GraphModule& module, const std::string& path, const SavePt2O
   const io::Archive archive = io::exported(module, options);
   io::AtomicFile file(path);
   io::write(archive, options.model, file);
-  file.commit();
+  file.commit(options.flush);
 }
 
 }  // namespace fx

@@ -18,6 +18,8 @@ struct SavePt2Options {
   std::string model = "model";
   /// Also stack traces and module stacks of nodes.
   bool node_meta = true;
+  /// Return only when the disk has the bytes, as fx::SaveOptions::flush.
+  bool flush = true;
 };
 
 /// Writes `module` as a torch.export archive: Python's torch.export.load (2.9 and later) reads it

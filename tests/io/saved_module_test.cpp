@@ -23,6 +23,7 @@ using testing::expect_equal;
 using testing::expect_import_error;
 using testing::memory;
 using testing::ramp;
+using testing::read_file;
 using testing::saved_and_loaded;
 using testing::source_path;
 using testing::TempDir;
