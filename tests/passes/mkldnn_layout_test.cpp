@@ -261,6 +261,12 @@ TEST(MkldnnLayout, X_007_a_converted_module_is_a_module) {
   PassManager manager("cse, constant_fold, dce, remove_noops, fuse_conv_bn");
   manager.run(*f.module);
   f.expect_same();
+  ShapeProp(*f.module).propagate({f.x});
+  for (const Node* node : f.module->graph().find_nodes(Opcode::kCallMethod)) {
+    const TensorMeta* meta = tensor_meta(*node);
+    ASSERT_NE(meta, nullptr) << node->name();
+    EXPECT_EQ(meta->layout, node->target() == "to_mkldnn" ? at::kMkldnn : at::kStrided);
+  }
   EXPECT_EQ(copy->state_dict().size(), f.module->state_dict().size());
 }
 
