@@ -150,6 +150,26 @@ TEST(CompilePage, explain) {
       << fast.explain();
 }
 
+TEST(CompilePage, wrong) {
+  Page page("guide/compile.md");
+  Capture captured;
+  // [wrong]
+  torch::manual_seed(0);
+  auto gm = fx::symbolic_trace([](fx::Proxy x) {
+    fx::Proxy y = (x * 2 + 1).relu();
+    y = (y.matmul(y) * 1e-3).exp() + 1;
+    return (y.matmul(y) * 2 + 1).relu();
+  });
+  fx::Values inputs{torch::rand({64, 64})};
+  auto same = fx::find_wrong_kernel(*gm, inputs, {}, {.rtol = 1e-5, .atol = 1e-5});
+  std::cout << (same ? "a kernel is wrong" : "all kernels agree") << "\n";
+  // To the last bit the exponential is not eager's.
+  auto found = fx::find_wrong_kernel(*gm, inputs, {}, {.rtol = 0, .atol = 0});
+  std::cout << "kernel_" << *found->index << "\n" << found->operators << "\n";
+  // [end]
+  page.expect_output("wrong", captured.text());
+}
+
 TEST(CompilePage, S0_78_a_backend) {
   Page page("guide/compile.md");
   Capture captured;
