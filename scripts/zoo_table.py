@@ -21,7 +21,7 @@ pytree._register_namedtuple(Point, serialized_type_name="zoo.Point")
 
 HEAD = """# The model zoo
 
-{count} programs that `scripts/export_zoo.py` exports with torch {torch}, random weights and small configurations. Each is
+{count} programs that `scripts/export_zoo.py` exports with torch {torch}, random weights (but minilm) and small configurations. Each is
 loaded, linted, printed and parsed again, run by the Interpreter and by its plan, written as `.pt2` and as `.fxa`, loaded and
 run from both, and run by Python's `torch.export.load` from the `.pt2` that was written. *Max error* is the largest
 difference from Python's outputs in all runs; the tolerance is 1e-4 for models (1.6e-2 for bfloat16) and 1.3e-6 for the small

@@ -636,6 +636,14 @@ EXAMPLE(426) {
   // [end]
 }
 
+// FX427: A safetensors file contradicts itself: overlaps, holes, a shape that does not fit its
+// bytes, a key twice. Or a tensor to be written has no form in it.
+EXAMPLE(427) {
+  // [fx427]
+  fx::save_safetensors({{"edges", torch::eye(2).to_sparse()}}, "weights.safetensors");
+  // [end]
+}
+
 // FX424: A file of `fx::save` contradicts itself.
 // FX425: A file of `fx::save` is of a version that this library does not know.
 
@@ -763,8 +771,8 @@ EXAMPLE(513) {
 
 // --- compile -------------------------------------------------------------------------------------
 
-// FX602: `fx::compile` was asked for a mode or a step, or a compiled model for a stage, that there is
-// not; or a backend was registered under a name that is taken, or returned nothing to call.
+// FX602: `fx::compile` was asked for a mode or a step, or a compiled model for a stage, that there
+// is not; or a backend was registered under a name that is taken, or returned nothing to call.
 EXAMPLE(602) {
   // [fx602]
   auto gm = fx::symbolic_trace([](auto x) { return relu(x) * 2; });
