@@ -85,6 +85,20 @@ std::vector<Case> cases() {
   });
   add("rope", {r({8, 16, 512, 64}), r({512, 64}), r({512, 64})},
       [](const Tensors& t) { return t[0] * t[1] + rotate_half(t[0]) * t[2]; });
+  add("embedding_norm", {r({30000, 512}), torch::randint(30000, {16, 256}), r({256, 512})},
+      [](const Tensors& t) {
+        return torch::layer_norm(torch::embedding(t[0], t[1]) + t[2], {512});
+      });
+  add("embedding_sum", {r({30000, 256}), torch::randint(30000, {512, 40})},
+      [](const Tensors& t) { return torch::relu(torch::embedding(t[0], t[1]).sum(1)); });
+  add("glu_norm", {r({4096, 2048})},
+      [](const Tensors& t) { return torch::layer_norm(torch::glu(t[0], -1), {1024}); });
+  add("group_norm_silu", {r({16, 64, 32, 32}), r({64}), r({64})},
+      [](const Tensors& t) { return torch::silu(torch::group_norm(t[0], 32, t[1], t[2])); });
+  add("causal_softmax", {r({32, 512, 512})}, [](const Tensors& t) {
+    const at::Tensor mask = torch::ones_like(t[0]).tril();
+    return torch::softmax(t[0] * 0.125 + (1 - mask) * -1e9, -1);
+  });
   add("huber", {big, r({4096, 1024})}, [](const Tensors& t) {
     const at::Tensor d = (t[0] - t[1]).abs();
     return torch::where(d < 1.0, 0.5 * d * d, d - 0.5).mean(-1);
@@ -171,6 +185,11 @@ int main(int argc, char** argv) {
   torch::manual_seed(0);
   // LLVM starts once in a process.
   fx::compile([](at::Tensor x) { return torch::exp(x) + 1; })(torch::ones({4}));
+  // What the machine moves from memory to memory, bytes read and written in a millisecond.
+  const at::Tensor from = torch::rand({1 << 24});
+  const at::Tensor to = torch::empty_like(from);
+  const double copied = 2.0 * static_cast<double>(from.nbytes());
+  const double speed = copied / best([&] { to.copy_(from); }, budget);
   for (const Case& test : cases()) {
     if (!only.empty() && only != test.name) continue;
     const fx::Values inputs(test.inputs.begin(), test.inputs.end());
@@ -183,10 +202,16 @@ int main(int argc, char** argv) {
         (found.to(torch::kDouble) - wanted.to(torch::kDouble)).abs().max().item<double>();
     const double eager = best([&] { test.program(test.inputs); }, budget);
     const double ours = best([&] { fast(inputs); }, budget);
+    double bytes = static_cast<double>(wanted.nbytes());
+    for (const at::Tensor& input : test.inputs) bytes += static_cast<double>(input.nbytes());
+    double compile = 0;
+    for (const fx::CompileStep& step : fast.steps())
+      if (step.name != "example run") compile += step.milliseconds;
     std::printf(
-        "{\"case\": \"%s\", \"eager_ms\": %.5f, \"fx_ms\": %.5f, \"first_ms\": %.2f, "
+        "{\"case\": \"%s\", \"copy_ms\": %.5f, \"compile_ms\": %.2f, \"eager_ms\": %.5f, "
+        "\"fx_ms\": %.5f, \"first_ms\": %.2f, "
         "\"eager_once_ms\": %.2f, \"codes\": %d, \"error\": %.3g}\n",
-        test.name.c_str(), eager, ours, first, eager_once,
+        test.name.c_str(), bytes / speed, compile, eager, ours, first, eager_once,
         static_cast<int>(fast.num_kernel_codes()), error);
     std::fflush(stdout);
   }
