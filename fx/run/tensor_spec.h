@@ -15,13 +15,14 @@ inline bool plain_dispatch() {
 }
 
 /// A tensor of numbers in the memory of the CPU and nothing special: no subclass, no conjugation or
-/// negation to be done, no transformation.
+/// negation to be done, no transformation, no tangent of forward-mode differentiation.
 inline bool plain_tensor(const at::Tensor& tensor) {
   constexpr c10::DispatchKeySet kPlain({c10::DispatchKey::CPU, c10::DispatchKey::AutogradCPU,
                                         c10::DispatchKey::ADInplaceOrView,
                                         c10::DispatchKey::AutocastCPU});
   return tensor.defined() && (tensor.key_set().raw_repr() & ~kPlain.raw_repr()) == 0 &&
-         tensor.is_cpu() && tensor.layout() == at::kStrided;
+         tensor.is_cpu() && tensor.layout() == at::kStrided &&
+         !tensor._fw_grad(/*level=*/0).defined();
 }
 
 /// What operators look at in a plain tensor, but for its numbers.

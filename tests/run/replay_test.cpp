@@ -1,6 +1,7 @@
 #include "fx/run/replay.h"
 
 #include <ATen/autocast_mode.h>
+#include <torch/csrc/autograd/forward_grad.h>
 #include <torch/torch.h>
 
 #include <atomic>
@@ -358,6 +359,28 @@ TEST(Replay, autocast_runs_the_plan) {
   at::autocast::clear_cache();
   EXPECT_EQ(cast.scalar_type(), at::kBFloat16);
   EXPECT_EQ(replay.run({in}).toTensor().scalar_type(), at::kFloat);
+}
+
+TEST(Replay, forward_mode_differentiation_runs_the_plan) {
+  const auto module = chain(4);
+  const Replay replay(module);
+  const at::Tensor in = torch::tensor({0.5f, 1.0f});
+  for (int call = 0; call < 2; ++call) replay.run({in});
+  const std::uint64_t level = torch::autograd::ForwardADLevel::get_next_idx();
+  {
+    const at::Tensor dual = at::_make_dual(in, torch::ones({2}), static_cast<std::int64_t>(level));
+    const auto tangent = [&](const Value& value) {
+      return std::get<1>(at::_unpack_dual(value.toTensor(), static_cast<std::int64_t>(level)));
+    };
+    const at::Tensor found = tangent(replay.run({dual}));
+    const at::Tensor wanted = tangent(Interpreter(*module).run({dual}));
+    ASSERT_TRUE(wanted.defined());
+    ASSERT_TRUE(found.defined());
+    EXPECT_TRUE(at::equal(found, wanted));
+  }
+  torch::autograd::ForwardADLevel::release_idx(level);
+  EXPECT_EQ(replay.statistics().replays, 1u);
+  EXPECT_EQ(replay.statistics().ordinary, 1u);
 }
 
 TEST(Replay, errors_leave_nothing_behind) {
