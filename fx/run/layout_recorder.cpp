@@ -18,8 +18,6 @@
 namespace fx {
 namespace {
 
-constexpr std::uint32_t kNobody = ~std::uint32_t{0};
-
 // The tensors of a result that is one tensor or a tuple of them; empty for others, and if one of
 // them is not plain, not dense, or has memory that somebody else holds as well.
 std::vector<at::Tensor> fresh_tensors(const Value& value) {
