@@ -17,6 +17,11 @@
 
 namespace fx::io {
 
+/// Why a node is no call of an operator overload, as far as the node alone tells: it calls a
+/// module, a method, a torch function, an own function, or an operator without saying which
+/// overload. Empty for all others.
+std::string not_an_overload(const Node& node);
+
 /// A tensor that a program needs, by qualified name.
 struct ExportedTensor {
   std::string name;
@@ -47,6 +52,8 @@ class GraphExporter {
   /// What the program's inputs are besides the user's; in the order of the state dict.
   const std::vector<ExportedTensor>& weights() const { return weights_; }
   const std::vector<ExportedTensor>& constants() const { return constants_; }
+  /// Whether a call may change its inputs, parameters or buffers.
+  bool changes_state() const { return !functional_ || !mutations_.empty(); }
   /// Whether problems would go away if the program were recorded as operators while it runs.
   bool needs_capture() const { return needs_capture_; }
 

@@ -52,27 +52,33 @@ void GraphExporter::add_nodes() {
     if (!node.is_output() && !skipped_.contains(&node)) add_node(node);
 }
 
-void GraphExporter::add_node(const Node& node) {
+std::string not_an_overload(const Node& node) {
   const std::string target = node.target().str();
-  switch (node.op()) {
-    case Opcode::kCallModule:
-      return not_an_operator(node, "calls of modules have no form");
-    case Opcode::kCallMethod:
-      return not_an_operator(node, "method " + shown(target) + " is no operator overload");
-    case Opcode::kCallFunction:
-      break;
-    default:
-      return;
-  }
+  if (node.op() == Opcode::kCallModule) return "calls of modules have no form";
+  if (node.op() == Opcode::kCallMethod)
+    return "method " + shown(target) + " is no operator overload";
+  if (node.op() != Opcode::kCallFunction) return {};
+  const Function& function = *node.target().function();
+  if (function.kind() == FunctionKind::kBuiltin) return {};
+  if (function.kind() != FunctionKind::kOperator)
+    return "function " + shown(target) + " is no operator overload";
+  if (OpInfo::of(function).overloads.size() > 1)
+    return "operator " + shown(target) + " has several overloads, one has to be named";
+  return {};
+}
+
+void GraphExporter::add_node(const Node& node) {
+  if (const std::string reason = not_an_overload(node); !reason.empty())
+    return not_an_operator(node, reason);
+  if (node.op() != Opcode::kCallFunction) return;
   if (node.calls("operator.getitem")) {
     // An element of a sequence is a result of the node that makes it.
     const Node* source = node.num_args() > 0 ? node.arg(0).node_or_null() : nullptr;
     if (source != nullptr && elements_.contains(source)) return;
   }
+  const std::string target = node.target().str();
   const Function& function = *node.target().function();
   if (function.kind() == FunctionKind::kBuiltin) return add_builtin(node, target);
-  if (function.kind() != FunctionKind::kOperator)
-    return not_an_operator(node, "function " + shown(target) + " is no operator overload");
   const OpInfo& info = OpInfo::of(function);
   if (info.overloads.empty()) {
     problems_.add("operator " + shown(target) +
@@ -80,9 +86,6 @@ void GraphExporter::add_node(const Node& node) {
                   where(node));
     return;
   }
-  if (info.overloads.size() > 1)
-    return not_an_operator(
-        node, "operator " + shown(target) + " has several overloads, one has to be named");
   add_operator(node, info.overloads.front());
 }
 

@@ -58,6 +58,24 @@ void check_tensors(const GraphModule& module, Problems& problems) {
   for (const auto& [name, tensor] : module.constants()) check(name, tensor);
 }
 
+/// Tensors of one memory stay so in the file if they have one type and one folder. Of others, a
+/// write to one would no longer be seen in the other.
+void check_sharing(const std::vector<ExportedTensor>& weights,
+                   const std::vector<ExportedTensor>& constants) {
+  std::map<const void*, std::pair<std::pair<bool, at::ScalarType>, std::string>> seen;
+  for (bool is_weight : {true, false})
+    for (const ExportedTensor& item : is_weight ? weights : constants) {
+      if (item.tensor.storage().nbytes() == 0) continue;
+      const std::pair place(is_weight, item.tensor.scalar_type());
+      const auto [it, added] = seen.try_emplace(item.tensor.storage().data(), place, item.name);
+      if (!added && it->second.first != place)
+        refuse("the program cannot be exported: the tensors " + shown(it->second.second) + " and " +
+               shown(item.name) +
+               " share memory, one of them as another type or outside of the state, and the "
+               "graph changes its state");
+    }
+}
+
 /// Puts tensors into records, one for each memory and type that they share.
 class Payload {
  public:
@@ -192,7 +210,12 @@ Archive exported(const GraphModule& module, const SavePt2Options& options) {
   const ValueTypes types = find_value_types(module, options.example_inputs, problems);
   GraphExporter exporter(module, types, problems, options.node_meta);
   Archive archive;
-  if (problems.empty()) archive.program = exporter.build();
+  if (problems.empty())
+    archive.program = exporter.build();
+  else  // nothing is known of the inputs: at least the rest is told too
+    for (const Node& node : module.graph().nodes())
+      if (const std::string reason = not_an_overload(node); !reason.empty())
+        problems.add(reason, shown(node.name()));
   if (exporter.needs_capture() && !options.example_inputs.empty()) {
     const auto operators = recorded(module, options.example_inputs);
     SavePt2Options rest = options;
@@ -205,6 +228,7 @@ Archive exported(const GraphModule& module, const SavePt2Options& options) {
                 ? "Pass example inputs (SavePt2Options::example_inputs): the program is then "
                   "recorded as operators while it runs on them.\n"
                 : ""));
+  if (exporter.changes_state()) check_sharing(exporter.weights(), exporter.constants());
   archive.weights.add(exporter.weights());
   archive.constants.add(exporter.constants());
   return archive;

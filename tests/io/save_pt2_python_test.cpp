@@ -12,6 +12,8 @@
 #include "fx/capture/symbolic_trace.h"
 #include "fx/io/npy.h"
 #include "fx/io/save_pt2.h"
+#include "fx/passes/dce.h"
+#include "fx/passes/fuse_conv_bn.h"
 #include "tests/io/save_pt2_programs.h"
 
 namespace fx {
@@ -106,6 +108,31 @@ std::vector<Job> programs() {
   auto traced = symbolic_trace([](auto x) { return relu(x) + x.mean(0) * 2; });
   jobs.push_back({"functions", traced, {{torch::randn({3, 4})}}});
   jobs.back().options.example_inputs = {torch::randn({3, 4})};
+
+  // A program of Python after passes, with other batch sizes than it was exported with.
+  auto digits = load(source_path("models/digits.pt2"));
+  EXPECT_GT(fuse_conv_bn(*digits).rewrites, 0U);
+  dce(*digits);
+  digits->recompile();
+  const at::Tensor rows_of_digits = io::read_npy(source_path("models/digits_test_x.npy"));
+  jobs.push_back(
+      {"passes", digits, {{rows_of_digits.narrow(0, 0, 3)}, {rows_of_digits.narrow(0, 3, 7)}}});
+
+  // New nodes behind a dynamic input.
+  auto edited = load(zoo_path("symbolic_sizes"));
+  Graph& graph = edited->graph();
+  Node& output = graph.output_node();
+  {
+    const auto guard = graph.inserting_before(output);
+    Node* x = graph.placeholders().front();
+    Node& twice = graph.call_function("aten::cat", {Argument::list({*x, *x}), 1});
+    Node& flat = graph.call_function("aten::flatten.using_ints", {twice});
+    std::vector<Argument> results(output.arg(0).items().begin(), output.arg(0).items().end());
+    results[0] = Argument(flat);
+    output.set_args({Argument::tuple(results)});
+  }
+  edited->recompile();
+  jobs.push_back({"edited", edited, {{torch::randn({6, 12})}, {torch::randn({9, 12})}}});
 
   auto modules = std::make_shared<Graph>();
   modules->output(modules->call_module("conv", {modules->placeholder("x")}));

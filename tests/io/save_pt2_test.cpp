@@ -203,14 +203,27 @@ TEST(SavePt2, RefusesWithACompleteList) {
 
 TEST(SavePt2, RefusesWhatIsNotKnownOfInputs) {
   auto graph = std::make_shared<Graph>();
-  graph->output(graph->call_function("aten::relu", {graph->placeholder("x")}));
-  expect_refused(GraphModule(graph), {"input 'x'", "example_inputs"});
+  graph->output(graph->call_function("torch.relu", {graph->placeholder("x")}));
+  expect_refused(GraphModule(graph), {"input 'x'", "example_inputs", "function 'torch.relu'"});
 }
 
 TEST(SavePt2, RefusesTensorsWithoutForm) {
   auto module = by_hand();
   module->set_parameter("w", torch::randn({4, 3}).to_sparse());
   expect_refused(*module, {"'w'", "sparse"}, {.example_inputs = {torch::randn({2, 3})}});
+}
+
+TEST(SavePt2, RefusesTiesThatAWriteWouldBreak) {
+  auto graph = std::make_shared<Graph>();
+  Node& x = graph->placeholder("x");
+  Node& total = graph->call_function("aten::add_.Tensor", {graph->get_attr("total"), x});
+  graph->output(graph->call_function("aten::mul.Tensor", {total, graph->get_attr("view")}));
+  GraphModule module(graph);
+  const at::Tensor memory = torch::zeros({2});
+  module.set_buffer("total", memory);
+  module.set_constant("view", memory.view({1, 2}));
+  module.set_input_guards({exact_guard("x", torch::ones({2}))});
+  expect_refused(module, {"'total'", "'view'", "share memory"});
 }
 
 TEST(SavePt2, RefusesADefaultThatIsComputedWith) {
