@@ -1,5 +1,6 @@
 #include "fx/graph/tensor_copies.h"
 
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/_conj.h>
 #include <ATen/ops/_neg_view.h>
 #include <ATen/ops/empty.h>
@@ -11,6 +12,12 @@ namespace {
 bool has_plain_memory(const at::Tensor& tensor) {
   return tensor.layout() == at::kStrided && tensor.has_storage() && !tensor.is_quantized() &&
          !tensor.is_meta();
+}
+
+// Whether the tensor is all of its memory, each element once.
+bool fills_its_memory(const at::Tensor& tensor) {
+  return tensor.storage_offset() == 0 && tensor.is_non_overlapping_and_dense() &&
+         tensor.nbytes() == tensor.storage().nbytes() && !tensor.is_conj() && !tensor.is_neg();
 }
 
 at::Tensor window(const c10::Storage& memory, const at::Tensor& like) {
@@ -39,12 +46,21 @@ const void* memory_key(const at::Tensor& tensor) {
 }
 
 at::Tensor TensorCopies::data_of(const at::Tensor& tensor) {
-  const at::Tensor data = tensor.detach();
-  if (!has_plain_memory(data)) return device_ ? data.to(*device_, false, true) : data.clone();
-  auto found = memory_.find(memory_key(data));
-  if (found == memory_.end())
-    found = memory_.emplace(memory_key(data), copied(data.storage(), data, device_)).first;
-  return window(found->second, data);
+  const at::AutoDispatchBelowADInplaceOrView without_autograd;
+  const auto copy_of = [&](const at::Tensor& data) {
+    return device_ ? data.to(*device_, /*non_blocking=*/false, /*copy=*/true) : data.clone();
+  };
+  if (!has_plain_memory(tensor)) return copy_of(tensor.detach());
+  auto found = memory_.find(memory_key(tensor));
+  if (found == memory_.end()) {
+    if (fills_its_memory(tensor)) {
+      const at::Tensor copy = copy_of(tensor);  // with the same strides
+      memory_.emplace(memory_key(tensor), copy.storage());
+      return copy;
+    }
+    found = memory_.emplace(memory_key(tensor), copied(tensor.storage(), tensor, device_)).first;
+  }
+  return window(found->second, tensor);
 }
 
 at::Tensor TensorCopies::operator()(const at::Tensor& tensor) {
