@@ -201,6 +201,21 @@ class FusionPlanner {
   }
   int group_of(const Node& node) const { return root(infos_.at(&node).group); }
 
+  // Whether each of the sizes `few` is a product of neighbours in `many`, by the example: a kernel
+  // checks it.
+  bool merges(const Dims& many, const Dims& few) const {
+    const Shapes& shapes = lowering_.program().shapes();
+    if (few.size() >= many.size()) return false;
+    std::size_t at = 0;
+    for (Dim dim : few) {
+      std::int64_t product = 1;
+      while (product < shapes.example(dim) && at < many.size())
+        product *= shapes.example(many[at++]);
+      if (product != shapes.example(dim)) return false;
+    }
+    return at == many.size();
+  }
+
   // The domain of both, or nothing when they do not fit one nest.
   std::optional<Domain> joint(const Domain& a, const Domain& b) const {
     const Shapes& shapes = lowering_.program().shapes();
@@ -215,6 +230,8 @@ class FusionPlanner {
       if (b.reduced.empty() || a.reduced == b.reduced) return a;
       return std::nullopt;
     }
+    if (!a.reduced.empty() && b.reduced.empty() && merges(a.dims, b.dims)) return a;
+    if (!b.reduced.empty() && a.reduced.empty() && merges(b.dims, a.dims)) return b;
     // Code for one row beside code for its elements.
     if (!a.reduced.empty() && b.reduced.empty() && shapes.same(kept(a), b.dims)) return a;
     if (!b.reduced.empty() && a.reduced.empty() && shapes.same(kept(b), a.dims)) return b;

@@ -17,6 +17,8 @@ enum class LaneStride : std::uint8_t {
 struct KernelShape {
   /// With reductions: lanes run along the reduced axis, else along a kept one.
   bool lanes_reduced = false;
+  /// The row has a second reduced axis, around that of the lanes.
+  bool outer_reduced = false;
   /// By operand. One that does not move along the lanes' axis is kZero.
   std::vector<LaneStride> lane_strides = {};
 
@@ -35,14 +37,16 @@ struct OperandStrides {
 
 /// What a kernel is called with. It does rows [0, n_outer). Which axis the lanes run along is fixed
 /// when the kernel is made: without reductions the only other one; else the reduced axis, with
-/// n_lane elements in it, or a kept axis: then the row has n_reduce elements for each lane.
+/// n_lane elements in it, or a kept axis: then the row has n_reduce elements for each lane. With
+/// KernelShape::outer_reduced it has n_reduce times n_lane elements, of which n_reduce steps by
+/// `reduce`.
 struct KernelArgs {
   char* const* pointers;          ///< by operand: its first element; of an index: its first value
   const OperandStrides* strides;  ///< by operand
   const std::int64_t* gathered;   ///< by operand, kMaxGathered each: byte steps
   const std::int64_t* scalars;    ///< by scalar: an int64, or the bits of a double
   const std::int64_t* extents;    ///< by extent
-  char* const* scratch;           ///< by scratch row: n_lane elements, or n_reduce full vectors
+  char* const* scratch;  ///< by scratch row: n_reduce * n_lane elements, or n_reduce full vectors
   std::int64_t n_lane;
   std::int64_t n_outer;
   std::int64_t n_reduce;

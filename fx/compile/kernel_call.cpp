@@ -117,18 +117,22 @@ bool Kernel::Call::choose_shape() {
   if (nest_.has_reductions()) {
     std::vector<Axis> reduced;
     collect_axes(nest_.num_kept, nest_.axes.size(), reduced);
-    if (reduced.size() != 1) return false;
+    if (reduced.empty() || reduced.size() > 2) return false;
+    const Axis& inner = reduced.back();
     // Along the reduced axis if its elements are adjacent, else along a kept one where they are.
     std::size_t unit = 0;
     std::size_t unit_kept = 0;
     for (std::size_t k = 0; k < count; ++k) {
       if (nest_.operands[k].is_index()) continue;
-      unit += reduced[0].strides[k] == element_size(k) ? 1 : 0;
+      unit += inner.strides[k] == element_size(k) ? 1 : 0;
       unit_kept += !kept_.empty() && kept_.back().strides[k] == element_size(k) ? 1 : 0;
     }
     shape_.lanes_reduced = unit > 0 || unit_kept == 0;
+    shape_.outer_reduced = reduced.size() == 2;
+    if (shape_.outer_reduced && !shape_.lanes_reduced) return false;
     if (shape_.lanes_reduced) {
-      lane_ = reduced[0];
+      lane_ = inner;
+      if (shape_.outer_reduced) reduce_ = reduced[0];
     } else {
       reduce_ = reduced[0];
       lane_ = kept_.back();
@@ -233,8 +237,9 @@ std::int32_t Kernel::Call::run_rows(std::int64_t begin, std::int64_t end, std::i
   c10::SmallVector<char*, 4> scratch;
   if (!nest_.scratch.empty()) {
     // Whole vectors are written: room for one beyond the end.
-    const auto elements = static_cast<std::size_t>(
-        shape_.lanes_reduced ? lane_.size + code_->lanes() : reduce_.size * code_->lanes());
+    const auto elements =
+        static_cast<std::size_t>(shape_.lanes_reduced ? reduce_.size * lane_.size + code_->lanes()
+                                                      : reduce_.size * code_->lanes());
     std::size_t bytes = 0;
     for (c10::ScalarType type : nest_.scratch)
       bytes += (elements * c10::elementSize(type) + 63) / 64 * 64;

@@ -52,31 +52,30 @@ Tensors batch_norm(const Call& call, bool statistics) {
   return out;
 }
 
-/// One group of all channels, or each channel a group.
 Tensors group_norm(const Call& call, std::int64_t groups, bool statistics) {
   const Num self = input(call, 2);
   const c10::ScalarType type = self.type();
   const c10::ScalarType saved = parameter_type(call, type, {"weight", "bias"});
   Shapes& shapes = call.program().shapes();
-  const Dim channels = self.tensor().dims[1];
-  std::vector<std::int64_t> dims = all_dims(self.dim());
-  dims.erase(dims.begin());
-  if (groups != 1) {
-    if (shapes.example(channels) != groups) call.unsupported("groups of several channels");
-    shapes.unify(channels, shapes.constant(groups));
-    dims.erase(dims.begin());
-  }
   for (Dim dim : self.tensor().dims)
     if (shapes.example(dim) == 0) call.unsupported("group_norm of nothing");
   const Num x = self.cast(opmath(type));
-  const Normalized n = normalize(x, dims, call.real("eps"));
-  Tensors out = result(scaled(n.value, channel(call, "weight", x), channel(call, "bias", x)), type);
-  if (statistics) {
-    std::vector<std::int64_t> behind;
-    for (std::int64_t d = 2; d < x.dim(); ++d) behind.push_back(d);
-    for (const Num& value : {n.mean, n.inverse})
-      out.push_back(without_dims(value, behind, false).cast(saved).tensor());
-  }
+  // Channels fall apart into groups and the channels of each.
+  const Dims whole = x.tensor().dims;
+  const Dim number = shapes.constant(groups);
+  Dims apart = whole;
+  apart[1] = shapes.size(shapes.floor_div(whole[1], number));
+  apart.insert(apart.begin() + 1, number);
+  std::vector<std::int64_t> dims = all_dims(x.dim() + 1);
+  dims.erase(dims.begin(), dims.begin() + 2);
+  TensorProgram& program = call.program();
+  const Normalized n =
+      normalize(Num(program, program.reshape(x.tensor(), apart)), dims, call.real("eps"));
+  const Num value(program, program.reshape(n.value.tensor(), whole));
+  Tensors out = result(scaled(value, channel(call, "weight", x), channel(call, "bias", x)), type);
+  if (statistics)
+    for (const Num& statistic : {n.mean, n.inverse})
+      out.push_back(without_dims(statistic, dims, false).cast(saved).tensor());
   return out;
 }
 

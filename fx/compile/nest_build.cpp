@@ -122,21 +122,47 @@ class NestBuilder {
     }
   }
 
-  // Dimensions other than 1 are those of the whole domain, or those of its kept axes, in order.
-  AxisMap map_of_output(const Expr& expr) const {
+  // Dimensions other than 1 are those of the whole domain, or those of its kept axes, in order;
+  // some may be products of neighbours.
+  AxisMap map_of_output(const Expr& expr) {
     const Dims dims = canonical(expr.dims);
     std::vector<std::size_t> places;
-    const bool whole = shapes_.same(dims, domain_);
+    const auto elements = [this](const Dims& sizes) {
+      std::int64_t product = 1;
+      for (Dim dim : sizes) product *= shapes_.example(dim);
+      return product;
+    };
+    const bool whole = shapes_.same(dims, domain_) ||
+                       (dims.size() < domain_.size() && elements(dims) == elements(domain_));
     for (std::size_t i = 0; i < domain_.size(); ++i)
       if (whole || !is_reduced_[i]) places.push_back(i);
-    bool fits = places.size() == dims.size() && (whole || nest_.num_kept < nest_.axes.size());
-    for (std::size_t i = 0; fits && i < dims.size(); ++i)
+    bool fits = places.size() >= dims.size() && (whole || nest_.num_kept < nest_.axes.size());
+    for (std::size_t i = 0; fits && places.size() == dims.size() && i < dims.size(); ++i)
       fits = shapes_.same(domain_[places[i]], dims[i]);
     if (!fits) throw Unsupported("results of different sizes in one kernel");
     AxisMap map;
     std::size_t at = 0;
-    for (Dim dim : expr.dims)
-      map.push_back(shapes_.find(dim) == kOne ? AxisIndex{} : index_of_domain_[places[at++]]);
+    for (Dim dim : expr.dims) {
+      AxisIndex& index = map.emplace_back();
+      if (shapes_.find(dim) == kOne) continue;
+      const std::size_t first = at;
+      Dim product = kOne;
+      do {
+        if (at == places.size()) throw Unsupported("results of different sizes in one kernel");
+        product = shapes_.mul(product, domain_[places[at++]]);
+      } while (shapes_.example(product) < shapes_.example(dim));
+      shapes_.unify(product, dim);
+      Dim step = kOne;
+      for (std::size_t i = at; i-- > first;) {
+        const Affine part{.terms = {{0, step}}};
+        for (const Affine::Term& term :
+             substitute(shapes_, part, AxisMap{index_of_domain_[places[i]]}).affine.terms)
+          index.affine.terms.push_back(term);
+        step = shapes_.mul(step, domain_[places[i]]);
+      }
+      std::sort(index.affine.terms.begin(), index.affine.terms.end());
+    }
+    if (at != places.size()) throw Unsupported("results of different sizes in one kernel");
     return map;
   }
 

@@ -50,7 +50,6 @@ bool may_refuse(const std::string& op, const std::string& reason, const Stack& a
       {"binary_cross_entropy", "of another dtype"},
       {"binary_cross_entropy", "of other sizes"},
       {"binary_cross_entropy", "a weight of more elements"},
-      {"group_norm", "groups of several channels"},
       {"norm", "parameters of different dtypes"},
       {"instance_norm", "parameters of another dtype"},
       {"instance_norm", "updates statistics"},

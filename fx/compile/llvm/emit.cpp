@@ -35,7 +35,7 @@ class KernelEmitter {
         shape_(shape),
         ir_(module.getContext()),
         ops_(ir_, module, lanes_of(nest, target), target.wide),
-        memory_(ir_, ops_),
+        memory_(ir_, ops_, target.wide),
         lanes_(ops_.lanes()) {
     auto* type = ::llvm::FunctionType::get(ir_.getInt32Ty(), {ir_.getPtrTy()}, false);
     function_ = ::llvm::Function::Create(type, ::llvm::Function::ExternalLinkage, name, module);
@@ -406,8 +406,8 @@ class KernelEmitter {
       const auto at = [&](Value* i) {
         for (std::size_t k = 0; k < base_.size(); ++k)
           if (is_element(k))
-            base_[k] = offset(row_pointers_[k], ir_.CreateMul(i, strides_of_lane(k)));
-        index_ = i;
+            base_[k] = offset(line_pointers_[k], ir_.CreateMul(i, strides_of_lane(k)));
+        index_ = line_index_ ? ir_.CreateAdd(i, line_index_) : i;
       };
       const auto scratch = [&](int slot) {
         const auto k = static_cast<std::size_t>(slot);
@@ -458,11 +458,53 @@ class KernelEmitter {
     });
   }
 
-  // Loop `s` over [0, n): `whole` for `step` elements at i, `rest` for what is left, with the
-  // accumulators of the loop's reductions. Leaves the results in reduced_.
   using Body = std::function<void(Value*, std::vector<Value*>&)>;
+
+  // Loop `s` over [0, n), and over the outer reduced axis if there is one: `whole` for `step`
+  // elements at i, `rest` for what is left, with the accumulators of the loop's reductions. Leaves
+  // the results in reduced_.
   void emit_reducing_loop(std::size_t s, Value* n, unsigned step, const Body& whole,
                           const Body& rest) {
+    const std::vector<const NestReduction*> reductions = reductions_of(s);
+    line_pointers_ = row_pointers_;
+    std::vector<Value*> all;
+    if (shape_.outer_reduced) {
+      all = carried_loop(
+          ir_.getInt64(0), n_reduce_, ir_.getInt64(1), "line", identities(reductions),
+          [&](Value* line, const std::vector<Value*>& carried) {
+            for (std::size_t k = 0; k < line_pointers_.size(); ++k)
+              line_pointers_[k] = offset(row_pointers_[k], ir_.CreateMul(line, strides_[k].reduce));
+            line_index_ = ir_.CreateMul(line, n_lane_);
+            return combined(reductions, carried, reduce_line(s, n, step, whole, rest));
+          });
+      line_index_ = nullptr;
+    } else {
+      all = reduce_line(s, n, step, whole, rest);
+    }
+    std::size_t at = 0;
+    for (const NestStep& nest_step : nest_.loops[s])
+      if (nest_step.kind == NestStep::Kind::kReduce) {
+        const NestReduction& r = nest_.reductions[static_cast<std::size_t>(nest_step.index)];
+        Value* total = all[at++];
+        if (shape_.lanes_reduced) total = ops_.across(r.reduce, r.type, total);
+        reduced_[static_cast<std::size_t>(nest_step.index)] = total;
+      }
+  }
+
+  // `a` and `b` hold values of the reductions, perhaps several times over.
+  std::vector<Value*> combined(const std::vector<const NestReduction*>& reductions,
+                               const std::vector<Value*>& a, const std::vector<Value*>& b) {
+    std::vector<Value*> out;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      const NestReduction* r = reductions[i % reductions.size()];
+      out.push_back(ops_.combine(r->reduce, r->type, a[i], b[i]));
+    }
+    return out;
+  }
+
+  // One axis of the loop: the accumulators of its reductions.
+  std::vector<Value*> reduce_line(std::size_t s, Value* n, unsigned step, const Body& whole,
+                                  const Body& rest) {
     const std::vector<const NestReduction*> reductions = reductions_of(s);
     const std::size_t count = reductions.size();
     const unsigned unroll = unrolling(nest_.loops[s].size());
@@ -481,14 +523,6 @@ class KernelEmitter {
       }
       return next;
     };
-    const auto combined = [&](const std::vector<Value*>& a, const std::vector<Value*>& b) {
-      std::vector<Value*> out;
-      for (std::size_t i = 0; i < a.size(); ++i) {
-        const NestReduction* r = reductions[i % count];
-        out.push_back(ops_.combine(r->reduce, r->type, a[i], b[i]));
-      }
-      return out;
-    };
     if (count == 0) {
       carried_loop(ir_.getInt64(0), main_end, chunk, "main", {}, unrolled);
     } else {
@@ -501,27 +535,21 @@ class KernelEmitter {
                            for (std::size_t i = 0; i < totals.size(); ++i)
                              partial.push_back(start[i % count]);
                            return combined(
-                               totals, carried_loop(begin, end, chunk, "main", partial, unrolled));
+                               reductions, totals,
+                               carried_loop(begin, end, chunk, "main", partial, unrolled));
                          });
     }
     for (unsigned width = unroll; width > 1; width /= 2) {
       const auto half = static_cast<std::ptrdiff_t>(width / 2 * count);
-      all = combined({all.begin(), all.begin() + half}, {all.begin() + half, all.end()});
+      all =
+          combined(reductions, {all.begin(), all.begin() + half}, {all.begin() + half, all.end()});
     }
-    all = carried_loop(main_end, n, ir_.getInt64(step), "rest", all,
-                       [&](Value* i, const std::vector<Value*>& carried) {
-                         std::vector<Value*> mine = carried;
-                         rest(i, mine);
-                         return mine;
-                       });
-    std::size_t at = 0;
-    for (const NestStep& nest_step : nest_.loops[s])
-      if (nest_step.kind == NestStep::Kind::kReduce) {
-        const NestReduction& r = nest_.reductions[static_cast<std::size_t>(nest_step.index)];
-        Value* total = all[at++];
-        if (shape_.lanes_reduced) total = ops_.across(r.reduce, r.type, total);
-        reduced_[static_cast<std::size_t>(nest_step.index)] = total;
-      }
+    return carried_loop(main_end, n, ir_.getInt64(step), "rest", all,
+                        [&](Value* i, const std::vector<Value*>& carried) {
+                          std::vector<Value*> mine = carried;
+                          rest(i, mine);
+                          return mine;
+                        });
   }
 
   ::llvm::Module& module_;
@@ -541,14 +569,16 @@ class KernelEmitter {
   Value* n_reduce_ = nullptr;
   Value* trap_ = nullptr;  // memory: kTrapped once something trapped
   Value* index_ = nullptr;
-  std::vector<Value*> pointers_;      // by operand
-  std::vector<Strides> strides_;      // by operand
-  std::vector<Value*> scratch_;       // by scratch row
-  std::vector<Value*> row_pointers_;  // by operand: where the row begins
-  std::vector<Value*> base_;          // by operand: where lane 0 is now
-  std::vector<Value*> values_;        // by value: the last computed
-  std::vector<Value*> reduced_;       // by reduction
-  std::vector<bool> uniform_;         // by value
+  std::vector<Value*> pointers_;       // by operand
+  std::vector<Strides> strides_;       // by operand
+  std::vector<Value*> scratch_;        // by scratch row
+  std::vector<Value*> row_pointers_;   // by operand: where the row begins
+  std::vector<Value*> line_pointers_;  // by operand: where the axis of the lanes begins
+  Value* line_index_ = nullptr;        // elements of the row before it; null: none
+  std::vector<Value*> base_;           // by operand: where lane 0 is now
+  std::vector<Value*> values_;         // by value: the last computed
+  std::vector<Value*> reduced_;        // by reduction
+  std::vector<bool> uniform_;          // by value
 };
 
 bool computes_in_double(const Nest& nest) {

@@ -177,6 +177,7 @@ std::string key_of(const Nest& nest, const KernelShape& shape) {
   add(nest.num_kept);
   add(nest.axes.size());
   add(shape.lanes_reduced);
+  add(shape.outer_reduced);
   for (std::size_t k = 0; k < nest.operands.size(); ++k) {
     add(nest.operands[k].type);
     add(shape.lane_strides[k]);

@@ -56,7 +56,7 @@ Value* LaneMemory::load(const Address& address, const Selection& selection) {
   const ::llvm::Align align = align_of(at.type);
   Value* loaded = nullptr;
   if (!rest.gathered.empty() || at.stride == LaneStride::kAny) {
-    loaded = load_lane_by_lane(at, rest, active);
+    loaded = load_scattered(at, rest, active);
   } else if (at.stride == LaneStride::kZero) {
     Value* pointer = at.pointer;
     if (rest.guard) pointer = ir_.CreateSelect(ir_.CreateOrReduce(active), pointer, safe_);
@@ -73,11 +73,28 @@ Value* LaneMemory::load(const Address& address, const Selection& selection) {
              : loaded;
 }
 
-Value* LaneMemory::load_lane_by_lane(const Address& address, const Selection& selection,
-                                     Value* active) {
+Value* LaneMemory::load_scattered(const Address& address, const Selection& selection,
+                                  Value* active) {
   ::llvm::Type* scalar = ops_.memory_type(address.type);
   Value* result = ::llvm::PoisonValue::get(::llvm::FixedVectorType::get(scalar, ops_.lanes()));
   const bool may_be_outside = selection.guard || !selection.gathered.empty();
+  if (wide_ && c10::elementSize(address.type) >= 4) {
+    // One instruction; lanes that are off read what can always be read.
+    const auto size = static_cast<std::int64_t>(c10::elementSize(address.type));
+    Value* bytes = ::llvm::Constant::getNullValue(ops_.vector_type(c10::ScalarType::Long));
+    if (address.stride == LaneStride::kAny)
+      bytes = ir_.CreateMul(lane_ids(), ops_.splat(address.lane_stride));
+    else if (address.stride == LaneStride::kUnit)
+      bytes = ir_.CreateMul(lane_ids(), ops_.splat(ir_.getInt64(size)));
+    for (const auto& [index, step] : selection.gathered)
+      bytes = ir_.CreateAdd(bytes, ir_.CreateMul(index, ops_.splat(step)));
+    Value* pointers = ir_.CreateGEP(ir_.getInt8Ty(), ops_.splat(address.pointer), bytes);
+    if (active) pointers = ir_.CreateSelect(active, pointers, ops_.splat(safe_));
+    auto* vector = ::llvm::FixedVectorType::get(scalar, ops_.lanes());
+    return ir_.CreateMaskedGather(
+        vector, pointers, align_of(address.type),
+        ::llvm::Constant::getAllOnesValue(ops_.vector_type(c10::ScalarType::Bool)));
+  }
   for (unsigned lane = 0; lane < ops_.lanes(); ++lane) {
     const auto number = std::uint64_t{lane};
     Value* bytes = ir_.getInt64(0);

@@ -12,7 +12,9 @@ namespace fx::loops {
 
 class LaneMemory {
  public:
-  LaneMemory(::llvm::IRBuilder<>& ir, VectorOps& ops) : ir_(ir), ops_(ops) {}
+  /// @param wide the processor has AVX-512, whose gathers are worth it.
+  LaneMemory(::llvm::IRBuilder<>& ir, VectorOps& ops, bool wide)
+      : ir_(ir), ops_(ops), wide_(wide) {}
 
   /// Where the lanes of an operand lie.
   struct Address {
@@ -47,11 +49,13 @@ class LaneMemory {
   ::llvm::Value* offset(::llvm::Value* pointer, ::llvm::Value* bytes);
 
  private:
-  ::llvm::Value* load_lane_by_lane(const Address& address, const Selection& selection,
-                                   ::llvm::Value* active);
+  /// Lanes that do not lie one after the other.
+  ::llvm::Value* load_scattered(const Address& address, const Selection& selection,
+                                ::llvm::Value* active);
 
   ::llvm::IRBuilder<>& ir_;
   VectorOps& ops_;
+  bool wide_;
   ::llvm::Value* safe_ = nullptr;
 };
 
