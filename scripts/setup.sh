@@ -20,7 +20,7 @@ deps=$root/.deps
 torch_version=${FXCPP_TORCH_VERSION:-2.15.0}
 
 packages_build=(ccache cmake g++ git graphviz libbenchmark-dev libcli11-dev libgmock-dev libgtest-dev llvm-19-dev make mold
-  libsimdjson-dev ninja-build nlohmann-json3-dev python3 python3-venv)
+  libsimdjson-dev ninja-build nlohmann-json3-dev python3 python3-venv strace)
 packages_lint=(clang-19 clang-format-19 clang-tidy-19)
 packages_fuzz=(clang-19 libclang-rt-19-dev)
 packages_docs=(doxygen python3 python3-venv)
