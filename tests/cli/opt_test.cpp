@@ -87,9 +87,10 @@ TEST(Opt, TheModelIsWrittenWithItsWeightsAndReadByEveryVerb) {
     EXPECT_EQ(info["format"], name == "m.fxa" ? "fxa" : "torch.export");
     EXPECT_EQ(info["inputs"][0]["type"], "f32[s77, 1, 8, 8]");
     EXPECT_EQ(run_tool({"info", path}).status, 0);
-    if (name == "m.fxa")
+    if (name == "m.fxa") {
       EXPECT_EQ(run_tool({"graph", path, "--format", "fx"}).out,
                 run_tool({"graph", digits(), "--after", "fuse_conv_bn,dce", "--format", "fx"}).out);
+    }
   }
 }
 
