@@ -63,7 +63,7 @@ Tensor replaced(const Call& call, const Num& x, std::int64_t first, std::vector<
 
 // Where the elements of the dimensions `dims`, counted as one, have their largest or smallest value
 // first; NaN counts as beyond all.
-Num first_extremum(const Call& call, const Num& x, const std::vector<std::int64_t>& dims, bool max,
+Num first_extremum(const Call& call, const Num& x, const std::vector<std::int64_t>& dims,
                    const Num& extremum) {
   TensorProgram& program = call.program();
   Num place = call.number(c10::ScalarType::Long, 0);
@@ -93,7 +93,7 @@ Extremum extremum(const Call& call, const std::vector<std::int64_t>& dims, bool 
   const Num x = self.cast(is_bool(self.type()) ? c10::ScalarType::Byte : opmath(self.type()));
   const Reduce reduce = max ? Reduce::kMax : Reduce::kMin;
   const Num whole = x.reduce(reduce, dims, true);
-  const Num place = first_extremum(call, x, dims, max, whole);
+  const Num place = first_extremum(call, x, dims, whole);
   return {x.reduce(reduce, dims, keepdim).cast(self.type()),
           place.reduce(Reduce::kMin, dims, keepdim)};
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "fx/compile/lower_table.h"
@@ -24,11 +25,9 @@ Tensors squeezed(const Call& call, const std::vector<std::int64_t>& dims) {
   return {x};
 }
 
-/// The same elements under other sizes, of which one may be -1.
-Tensors reshaped(const Call& call, const Tensor& x, const std::vector<std::int64_t>& sizes) {
+/// The sizes as symbols; one that is -1 is what is left of `elements`.
+Dims sizes_of(const Call& call, const std::vector<std::int64_t>& sizes, Dim elements) {
   Shapes& shapes = call.program().shapes();
-  Dim elements = kOne;
-  for (Dim dim : x.dims) elements = shapes.mul(elements, dim);
   Dims dims;
   Dim known = kOne;
   std::optional<std::size_t> wild;
@@ -40,7 +39,26 @@ Tensors reshaped(const Call& call, const Tensor& x, const std::vector<std::int64
     known = shapes.mul(known, dims.back());
   }
   if (wild) dims[*wild] = shapes.size(shapes.floor_div(elements, known));
+  return dims;
+}
+
+Dim product_of(Shapes& shapes, Dims::const_iterator begin, Dims::const_iterator end) {
+  return std::accumulate(begin, end, kOne, [&](Dim a, Dim b) { return shapes.mul(a, b); });
+}
+
+/// `x` with dimensions [first, last) as the dimensions `middle`, which have the same elements.
+Tensors reshaped(const Call& call, const Tensor& x, std::int64_t first, std::int64_t last,
+                 const Dims& middle) {
+  Dims dims(x.dims.begin(), x.dims.begin() + first);
+  dims.insert(dims.end(), middle.begin(), middle.end());
+  dims.insert(dims.end(), x.dims.begin() + last, x.dims.end());
   return {call.program().reshape(x, dims)};
+}
+
+Tensors viewed(const Call& call, const std::vector<std::int64_t>& sizes) {
+  const Tensor x = call.tensor("self").tensor();
+  const Dim elements = product_of(call.program().shapes(), x.dims.begin(), x.dims.end());
+  return reshaped(call, x, 0, x.dim(), sizes_of(call, sizes, elements));
 }
 
 /// What factories and conversions may ask of the result: a strided tensor of this device whose
@@ -154,12 +172,8 @@ Tensors lower_expand_as(const Call& call) {
   return {call.tensor("self").expand(call.tensor("other").tensor().dims).tensor()};
 }
 
-Tensors lower_view(const Call& call) {
-  return reshaped(call, call.tensor("self").tensor(), call.ints("size"));
-}
-Tensors lower_reshape(const Call& call) {
-  return reshaped(call, call.tensor("self").tensor(), call.ints("shape"));
-}
+Tensors lower_view(const Call& call) { return viewed(call, call.ints("size")); }
+Tensors lower_reshape(const Call& call) { return viewed(call, call.ints("shape")); }
 
 Tensors lower_flatten(const Call& call) {
   const Tensor x = call.tensor("self").tensor();
@@ -168,32 +182,16 @@ Tensors lower_flatten(const Call& call) {
   if (first > last) call.unsupported("flatten of no dimensions");
   if (x.dim() == 0) return {call.program().unsqueeze(x, 0)};
   Shapes& shapes = call.program().shapes();
-  Dims dims(x.dims.begin(), x.dims.begin() + first);
-  Dim product = kOne;
-  for (std::int64_t d = first; d <= last; ++d)
-    product = shapes.mul(product, x.dims[static_cast<std::size_t>(d)]);
-  dims.push_back(shapes.size(product));
-  dims.insert(dims.end(), x.dims.begin() + last + 1, x.dims.end());
-  return {call.program().reshape(x, dims)};
+  const Dim product = product_of(shapes, x.dims.begin() + first, x.dims.begin() + last + 1);
+  return reshaped(call, x, first, last + 1, {shapes.size(product)});
 }
 
 Tensors lower_unflatten(const Call& call) {
   const Tensor x = call.tensor("self").tensor();
   if (x.dim() == 0) call.unsupported("a tensor without dimensions");
-  const auto dim = static_cast<std::size_t>(wrap_dim(call.integer("dim"), x.dim()));
-  Shapes& shapes = call.program().shapes();
-  Dims dims(x.dims.begin(), x.dims.begin() + static_cast<std::ptrdiff_t>(dim));
-  Dim known = kOne;
-  std::optional<std::size_t> wild;
-  for (std::int64_t size : call.ints("sizes")) {
-    if (size < -1 || size == 0 || (size == -1 && wild)) call.unsupported("other sizes");
-    if (size == -1) wild = dims.size();
-    dims.push_back(size == -1 ? kOne : shapes.constant(size));
-    known = shapes.mul(known, dims.back());
-  }
-  if (wild) dims[*wild] = shapes.size(shapes.floor_div(x.dims[dim], known));
-  dims.insert(dims.end(), x.dims.begin() + static_cast<std::ptrdiff_t>(dim) + 1, x.dims.end());
-  return {call.program().reshape(x, dims)};
+  const std::int64_t dim = wrap_dim(call.integer("dim"), x.dim());
+  const Dim size = x.dims[static_cast<std::size_t>(dim)];
+  return reshaped(call, x, dim, dim + 1, sizes_of(call, call.ints("sizes"), size));
 }
 
 Tensors lower_clone(const Call& call) {

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "fx/compile/lower_table.h"
@@ -105,13 +104,6 @@ class KernelEngine {
 
   Layout layout_;
 };
-
-bool is_exact(std::string_view op) {
-  static const std::set<std::string, std::less<>> approximate = {
-#include "tests/compile/approximate.inc"
-  };
-  return !approximate.contains(op);
-}
 
 class KernelRandom : public testing::TestWithParam<std::string> {};
 

@@ -31,7 +31,7 @@ bool may_refuse(const std::string& op, const std::string& reason, const Stack& a
       {"unfold", "a tensor without dimensions"},
       {"view", "of other dimensions"},  // 0 is one of them
       {"reshape", "of other dimensions"},
-      {"unflatten", "other sizes"},
+      {"unflatten", "of other dimensions"},
       {"cat", "tensors without dimensions"},
       {"index", "other than one or two indices"},
       {"roll", "a roll all around"},

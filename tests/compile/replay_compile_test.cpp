@@ -12,11 +12,9 @@
 #include "fx/capture/nn.h"
 #include "fx/capture/symbolic_trace.h"
 #include "fx/compile/compile.h"
-#include "fx/graph/text.h"
 #include "fx/interpret/interpreter.h"
 #include "fx/ops/stop.h"
-#include "tests/random/program.h"
-#include "tests/random/run_settings.h"
+#include "tests/random/call_sequence.h"
 
 namespace fx {
 namespace {
@@ -209,34 +207,20 @@ TEST(ReduceOverhead, explain_tells_time_and_bytes_of_each_step) {
             "no plan runs, so there are no times of steps\n");
 }
 
-// Empty, or what is wrong: the modes on the same sequence of calls.
+// The modes on the same sequence of calls.
 std::string check_modes(const fuzz::Program& program, std::uint64_t& replays) {
   const torch::NoGradGuard no_grad;
   const fuzz::Program mine = fuzz::copy_of(program);
   const fuzz::Program other = fuzz::copy_of(program);
   const Compiled fast = compile(*mine.module, {.mode = "reduce-overhead"});
   const Compiled plain = compile(*other.module);
-  Values kept;
-  Values wanted;
-  for (int call = 0; call < 4; ++call) {
-    fuzz::Program inputs = fuzz::copy_of(program);
-    fuzz::Program same_inputs = fuzz::copy_of(program);
-    torch::manual_seed(call);
-    wanted.push_back(plain.forward(same_inputs.inputs));
-    torch::manual_seed(call);
-    kept.push_back(fast.forward(inputs.inputs));
-    // In its first call either may run operators where later ones run kernels.
-    for (std::size_t i = 1; i < kept.size(); ++i)
-      if (std::string text = fuzz::difference(wanted[i], kept[i], Agreement::kExact); !text.empty())
-        return "the result of call " + std::to_string(i) + " after call " + std::to_string(call) +
-               ": " + text;
-    if (program.writes) break;  // then the attributes of both are not the same any more
-  }
-  replays += replays_of(fast);
-  if (std::getenv("DBG"))
-    std::cout << fast.stage("plan") << fast.explain().substr(fast.explain().find("replay:"))
-              << "\n";
-  return "";
+  // In its first call either may run operators where later ones run kernels.
+  std::string text = fuzz::compare_calls(
+      program, {other, [&](const Values& inputs) { return plain.forward(inputs); }},
+      {mine, [&](const Values& inputs) { return fast.forward(inputs); }},
+      {.first_compared = 1, .leftovers = false});
+  if (text.empty()) replays += replays_of(fast);
+  return text;
 }
 
 // The same without kernels, against the Interpreter: also what is left in inputs and attributes.
@@ -245,57 +229,24 @@ std::string check_plan(const fuzz::Program& program, std::uint64_t& replays) {
   const fuzz::Program mine = fuzz::copy_of(program);
   const fuzz::Program other = fuzz::copy_of(program);
   const Compiled fast = compile(*mine.module, {.backend = "plan", .mode = "reduce-overhead"});
-  Values kept;
-  Values wanted;
-  for (int call = 0; call < 4; ++call) {
-    fuzz::Program inputs = fuzz::copy_of(program);
-    fuzz::Program same_inputs = fuzz::copy_of(program);
-    torch::manual_seed(call);
-    wanted.push_back(Interpreter(*other.module).run(same_inputs.inputs));
-    torch::manual_seed(call);
-    kept.push_back(fast.forward(inputs.inputs));
-    for (std::size_t i = 0; i < kept.size(); ++i)
-      if (std::string text = fuzz::difference(wanted[i], kept[i], Agreement::kExact); !text.empty())
-        return "the result of call " + std::to_string(i) + " after call " + std::to_string(call) +
-               ": " + text;
-    for (std::size_t i = 0; i < inputs.inputs.size(); ++i)
-      if (std::string text =
-              fuzz::difference(same_inputs.inputs[i], inputs.inputs[i], Agreement::kExact);
-          !text.empty())
-        return "input " + std::to_string(i) + " after call " + std::to_string(call) + ": " + text;
-  }
-  const auto state = fuzz::state_of(*other.module);
-  const auto found = fuzz::state_of(*mine.module);
-  for (std::size_t i = 0; i < state.size(); ++i)
-    if (!fuzz::same_bits(state[i].second, found[i].second)) return "another " + state[i].first;
-  replays += replays_of(fast);
-  return "";
+  std::string text = fuzz::compare_calls(
+      program,
+      {other, [&](const Values& inputs) { return Interpreter(*other.module).run(inputs); }},
+      {mine, [&](const Values& inputs) { return fast.forward(inputs); }});
+  if (text.empty()) replays += replays_of(fast);
+  return text;
 }
 
 using RandomCheck = std::string (*)(const fuzz::Program&, std::uint64_t&);
 
 void expect_all_hold(RandomCheck check, const fuzz::ProgramOptions& options, std::uint64_t share,
                      double replays_a_program) {
-  const fuzz::RunSettings settings = fuzz::run_settings(share);
   std::uint64_t replays = 0;
-  int wrong = 0;
-  for (std::uint64_t seed = settings.first; seed < settings.end() && wrong < 5; ++seed) {
-    const fuzz::Program program = fuzz::random_program(seed, options);
-    std::string text;
-    try {
-      text = check(program, replays);
-    } catch (const std::exception& e) {
-      text = std::string("throws ") + e.what();
-    }
-    if (text.empty()) continue;
-    ++wrong;
-    ADD_FAILURE() << settings.rerun(seed) << ": " << text << "\n"
-                  << to_text(program.module->graph());
-  }
-  std::cout << settings.count << " programs, " << replays << " replays\n";
-  if (settings.count >= 100) {
-    EXPECT_GT(static_cast<double>(replays),
-              replays_a_program * static_cast<double>(settings.count));
+  const std::uint64_t count = fuzz::expect_each(
+      options, share, [&](const fuzz::Program& program) { return check(program, replays); });
+  std::cout << count << " programs, " << replays << " replays\n";
+  if (count >= 100) {
+    EXPECT_GT(static_cast<double>(replays), replays_a_program * static_cast<double>(count));
   }
 }
 

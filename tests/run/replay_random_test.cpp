@@ -4,13 +4,10 @@
 #include <torch/torch.h>
 
 #include <iostream>
-#include <optional>
 
-#include "fx/graph/text.h"
 #include "fx/interpret/interpreter.h"
 #include "fx/run/replay.h"
-#include "tests/random/program.h"
-#include "tests/random/run_settings.h"
+#include "tests/random/call_sequence.h"
 
 namespace fx::fuzz {
 namespace {
@@ -39,37 +36,14 @@ std::string check_replays(const Program& program, Totals& totals) {
   const Program mine = copy_of(program);
   const Program reference = copy_of(program);
   const Replay replay(mine.module);
-  Values kept;
-  Values wanted;
-  for (int call = 0; call < kCalls; ++call) {
-    Program inputs = copy_of(program);
-    Program same_inputs = copy_of(program);
-    move_on(inputs.inputs, call);
-    move_on(same_inputs.inputs, call);
-    {
-      // Modes may change from call to call.
-      std::optional<c10::InferenceMode> inference;
-      if (call == 2 && !program.writes) inference.emplace();
-      torch::manual_seed(call);
-      wanted.push_back(Interpreter(*reference.module).run(same_inputs.inputs));
-      torch::manual_seed(call);
-      kept.push_back(replay.run(inputs.inputs));
-    }
-    for (std::size_t i = 0; i < inputs.inputs.size(); ++i)
-      if (std::string text = difference(same_inputs.inputs[i], inputs.inputs[i], Agreement::kExact);
-          !text.empty())
-        return "call " + std::to_string(call) + " leaves another input " + std::to_string(i) +
-               ": " + text;
-    // Earlier results as well: they must not have changed.
-    for (std::size_t i = 0; i < kept.size(); ++i)
-      if (std::string text = difference(wanted[i], kept[i], Agreement::kExact); !text.empty())
-        return "the result of call " + std::to_string(i) + " after call " + std::to_string(call) +
-               ": " + text;
-  }
-  const auto state = state_of(*reference.module);
-  const auto found = state_of(*mine.module);
-  for (std::size_t i = 0; i < state.size(); ++i)
-    if (!same_bits(state[i].second, found[i].second)) return "another " + state[i].first;
+  const std::string text = compare_calls(
+      program,
+      {reference, [&](const Values& inputs) { return Interpreter(*reference.module).run(inputs); }},
+      {mine, [&](const Values& inputs) { return replay.run(inputs); }},
+      {.calls = kCalls,
+       .prepare = [](int call, Values& inputs) { move_on(inputs, call); },
+       .inference_mode_once = true});
+  if (!text.empty()) return text;
   const Replay::Statistics statistics = replay.statistics();
   ++totals.programs;
   totals.replays += statistics.replays;
@@ -79,22 +53,9 @@ std::string check_replays(const Program& program, Totals& totals) {
 }
 
 void expect_replays(const ProgramOptions& options, std::uint64_t share, double at_least) {
-  const RunSettings settings = run_settings(share);
   Totals totals;
-  int wrong = 0;
-  for (std::uint64_t seed = settings.first; seed < settings.end() && wrong < 5; ++seed) {
-    const Program program = random_program(seed, options);
-    std::string text;
-    try {
-      text = check_replays(program, totals);
-    } catch (const std::exception& e) {
-      text = std::string("throws ") + e.what();
-    }
-    if (text.empty()) continue;
-    ++wrong;
-    ADD_FAILURE() << settings.rerun(seed) << ": " << text << "\n"
-                  << to_text(program.module->graph());
-  }
+  expect_each(options, share,
+              [&](const Program& program) { return check_replays(program, totals); });
   std::cout << totals.programs << " programs, " << totals.replays << " replays, " << totals.left
             << " went back to the plan, " << totals.lost << " frames lost\n";
   if (totals.programs < 100) return;

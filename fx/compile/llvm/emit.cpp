@@ -4,10 +4,10 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include <functional>
-#include <optional>
 
 #include "fx/base/error.h"
 #include "fx/compile/llvm/lane_memory.h"
+#include "fx/compile/llvm/loops.h"
 #include "fx/compile/llvm/vector_ops.h"
 
 namespace fx::loops {
@@ -47,9 +47,9 @@ class KernelEmitter {
   }
 
   void run() {
-    ir_.SetInsertPoint(block("entry"));
+    ir_.SetInsertPoint(BasicBlock::Create(module_.getContext(), "entry", function_));
     load_arguments();
-    counted_loop(ir_.getInt64(0), n_outer_, ir_.getInt64(1), "row", [&](Value* row) {
+    counted_loop(ir_, ir_.getInt64(0), n_outer_, ir_.getInt64(1), "row", [&](Value* row) {
       row_pointers_ = pointers_;
       for (std::size_t k = 0; k < nest_.operands.size(); ++k)
         row_pointers_[k] = offset(pointers_[k], ir_.CreateMul(row, strides_[k].outer));
@@ -114,55 +114,7 @@ class KernelEmitter {
     find_uniform();
   }
 
-  // --- control
-  // -------------------------------------------------------------------------------------
-
-  BasicBlock* block(const char* name) {
-    return BasicBlock::Create(module_.getContext(), name, function_);
-  }
-
   Value* offset(Value* pointer, Value* bytes) { return memory_.offset(pointer, bytes); }
-
-  // for (i = begin; i < end; i += step) carrying values through: body(i, carried) gives the next
-  // ones. Signed comparison. Returns the carried values after the loop.
-  std::vector<Value*> carried_loop(
-      Value* begin, Value* end, Value* step, const char* name, std::vector<Value*> carried,
-      const std::function<std::vector<Value*>(Value*, const std::vector<Value*>&)>& body) {
-    BasicBlock* before = ir_.GetInsertBlock();
-    BasicBlock* head = block(name);
-    BasicBlock* inside = block(name);
-    BasicBlock* after = block(name);
-    ir_.CreateBr(head);
-    ir_.SetInsertPoint(head);
-    ::llvm::PHINode* index = ir_.CreatePHI(ir_.getInt64Ty(), 2);
-    index->addIncoming(begin, before);
-    std::vector<Value*> phis;
-    for (Value* value : carried) {
-      ::llvm::PHINode* phi = ir_.CreatePHI(value->getType(), 2);
-      phi->addIncoming(value, before);
-      phis.push_back(phi);
-    }
-    ir_.CreateCondBr(ir_.CreateICmpSLT(index, end), inside, after);
-    ir_.SetInsertPoint(inside);
-    const std::vector<Value*> next = body(index, phis);
-    Value* next_index = ir_.CreateAdd(index, step, "", /*HasNUW=*/false, /*HasNSW=*/false);
-    BasicBlock* latch = ir_.GetInsertBlock();
-    ir_.CreateBr(head);
-    index->addIncoming(next_index, latch);
-    for (std::size_t i = 0; i < phis.size(); ++i)
-      ::llvm::cast<::llvm::PHINode>(phis[i])->addIncoming(next[i], latch);
-    ir_.SetInsertPoint(after);
-    return phis;
-  }
-
-  void counted_loop(Value* begin, Value* end, Value* step, const char* name,
-                    const std::function<void(Value*)>& body) {
-    carried_loop(begin, end, step, name, {},
-                 [&](Value* index, const std::vector<Value*>&) -> std::vector<Value*> {
-                   body(index);
-                   return {};
-                 });
-  }
 
   LaneMemory::Address address(std::size_t operand) {
     return {nest_.operands[operand].type, base_[operand], shape_.lane_strides[operand],
@@ -345,13 +297,13 @@ class KernelEmitter {
     };
     Value* chunk = ir_.getInt64(std::int64_t{lanes_} * unroll);
     Value* main_end = ir_.CreateSub(n_lane_, ir_.CreateSRem(n_lane_, chunk));
-    counted_loop(ir_.getInt64(0), main_end, chunk, "main", [&](Value* i) {
+    counted_loop(ir_, ir_.getInt64(0), main_end, chunk, "main", [&](Value* i) {
       for (unsigned u = 0; u < unroll; ++u) {
         at(ir_.CreateAdd(i, ir_.getInt64(std::int64_t{u} * lanes_)));
         steps(list, nullptr, nullptr, nullptr);
       }
     });
-    counted_loop(main_end, n_lane_, ir_.getInt64(lanes_), "rest", [&](Value* i) {
+    counted_loop(ir_, main_end, n_lane_, ir_.getInt64(lanes_), "rest", [&](Value* i) {
       at(i);
       steps(list, memory_.mask_below(i, n_lane_), nullptr, nullptr);
     });
@@ -431,31 +383,32 @@ class KernelEmitter {
 
   // Lanes along a kept axis: as many rows as lanes at a time.
   void emit_columns() {
-    counted_loop(ir_.getInt64(0), n_lane_, ir_.getInt64(lanes_), "columns", [&](Value* column) {
-      reduced_.assign(nest_.reductions.size(), nullptr);
-      std::vector<Value*> first = row_pointers_;
-      for (std::size_t k = 0; k < first.size(); ++k)
-        first[k] = offset(row_pointers_[k], ir_.CreateMul(column, strides_of_lane(k)));
-      base_ = first;
-      Value* mask = memory_.mask_below(column, n_lane_);
-      for (std::size_t s = 0; s < nest_.loops.size(); ++s) {
-        steps(nest_.rows[s], mask, nullptr, nullptr);
-        const auto body = [&](Value* i, std::vector<Value*>& accumulators) {
-          for (std::size_t k = 0; k < base_.size(); ++k)
-            base_[k] = offset(first[k], ir_.CreateMul(i, strides_[k].reduce));
-          const auto scratch = [&](int slot) {
-            const auto k = static_cast<std::size_t>(slot);
-            const auto size =
-                static_cast<std::int64_t>(c10::elementSize(nest_.scratch[k])) * lanes_;
-            return offset(scratch_[k], ir_.CreateMul(i, ir_.getInt64(size)));
-          };
-          steps(nest_.loops[s], mask, &accumulators, scratch);
-        };
-        emit_reducing_loop(s, n_reduce_, 1, body, body);
-        base_ = first;
-      }
-      steps(nest_.rows.back(), mask, nullptr, nullptr);
-    });
+    counted_loop(ir_, ir_.getInt64(0), n_lane_, ir_.getInt64(lanes_), "columns",
+                 [&](Value* column) {
+                   reduced_.assign(nest_.reductions.size(), nullptr);
+                   std::vector<Value*> first = row_pointers_;
+                   for (std::size_t k = 0; k < first.size(); ++k)
+                     first[k] = offset(row_pointers_[k], ir_.CreateMul(column, strides_of_lane(k)));
+                   base_ = first;
+                   Value* mask = memory_.mask_below(column, n_lane_);
+                   for (std::size_t s = 0; s < nest_.loops.size(); ++s) {
+                     steps(nest_.rows[s], mask, nullptr, nullptr);
+                     const auto body = [&](Value* i, std::vector<Value*>& accumulators) {
+                       for (std::size_t k = 0; k < base_.size(); ++k)
+                         base_[k] = offset(first[k], ir_.CreateMul(i, strides_[k].reduce));
+                       const auto scratch = [&](int slot) {
+                         const auto k = static_cast<std::size_t>(slot);
+                         const auto size =
+                             static_cast<std::int64_t>(c10::elementSize(nest_.scratch[k])) * lanes_;
+                         return offset(scratch_[k], ir_.CreateMul(i, ir_.getInt64(size)));
+                       };
+                       steps(nest_.loops[s], mask, &accumulators, scratch);
+                     };
+                     emit_reducing_loop(s, n_reduce_, 1, body, body);
+                     base_ = first;
+                   }
+                   steps(nest_.rows.back(), mask, nullptr, nullptr);
+                 });
   }
 
   using Body = std::function<void(Value*, std::vector<Value*>&)>;
@@ -470,7 +423,7 @@ class KernelEmitter {
     std::vector<Value*> all;
     if (shape_.outer_reduced) {
       all = carried_loop(
-          ir_.getInt64(0), n_reduce_, ir_.getInt64(1), "line", identities(reductions),
+          ir_, ir_.getInt64(0), n_reduce_, ir_.getInt64(1), "line", identities(reductions),
           [&](Value* line, const std::vector<Value*>& carried) {
             for (std::size_t k = 0; k < line_pointers_.size(); ++k)
               line_pointers_[k] = offset(row_pointers_[k], ir_.CreateMul(line, strides_[k].reduce));
@@ -524,10 +477,10 @@ class KernelEmitter {
       return next;
     };
     if (count == 0) {
-      carried_loop(ir_.getInt64(0), main_end, chunk, "main", {}, unrolled);
+      carried_loop(ir_, ir_.getInt64(0), main_end, chunk, "main", {}, unrolled);
     } else {
       Value* block = ir_.getInt64(std::int64_t{step} * unroll * kBlock);
-      all = carried_loop(ir_.getInt64(0), main_end, block, "block", all,
+      all = carried_loop(ir_, ir_.getInt64(0), main_end, block, "block", all,
                          [&](Value* begin, const std::vector<Value*>& totals) {
                            Value* end = ir_.CreateAdd(begin, block);
                            end = ir_.CreateSelect(ir_.CreateICmpSLT(end, main_end), end, main_end);
@@ -536,7 +489,7 @@ class KernelEmitter {
                              partial.push_back(start[i % count]);
                            return combined(
                                reductions, totals,
-                               carried_loop(begin, end, chunk, "main", partial, unrolled));
+                               carried_loop(ir_, begin, end, chunk, "main", partial, unrolled));
                          });
     }
     for (unsigned width = unroll; width > 1; width /= 2) {
@@ -544,7 +497,7 @@ class KernelEmitter {
       all =
           combined(reductions, {all.begin(), all.begin() + half}, {all.begin() + half, all.end()});
     }
-    return carried_loop(main_end, n, ir_.getInt64(step), "rest", all,
+    return carried_loop(ir_, main_end, n, ir_.getInt64(step), "rest", all,
                         [&](Value* i, const std::vector<Value*>& carried) {
                           std::vector<Value*> mine = carried;
                           rest(i, mine);
