@@ -13,6 +13,7 @@
 #include "fx/interpret/interpreter.h"
 #include "fx/ops/call.h"
 #include "fx/ops/op_info.h"
+#include "fx/ops/value_tensors.h"
 #include "fx/passes/constant_nodes.h"
 
 namespace fx {
@@ -137,23 +138,17 @@ class Folder {
     }
   }
 
-  static void for_each_tensor(const Value& value, auto&& fn) {
-    if (value.isTensor()) {
-      if (value.toTensor().defined()) fn(value.toTensor());
-    } else if (is_sequence(value)) {
-      for (const Value& item : elements(value)) for_each_tensor(item, fn);
-    }
-  }
-
   // Memory of `value` that it does not share with one of the inputs.
   static std::int64_t new_bytes(const Value& value, const Values& inputs) {
     std::unordered_set<const void*> known;
     for (const Value& input : inputs)
       for_each_tensor(input, [&](const at::Tensor& tensor) {
-        if (tensor.has_storage()) known.insert(tensor.storage().unsafeGetStorageImpl());
+        if (tensor.defined() && tensor.has_storage())
+          known.insert(tensor.storage().unsafeGetStorageImpl());
       });
     std::int64_t bytes = 0;
     for_each_tensor(value, [&](const at::Tensor& tensor) {
+      if (!tensor.defined()) return;
       if (!tensor.has_storage())
         bytes += static_cast<std::int64_t>(tensor.numel() * tensor.element_size());
       else if (known.insert(tensor.storage().unsafeGetStorageImpl()).second)

@@ -12,6 +12,7 @@
 #include "fx/graph/tensor_meta.h"
 #include "fx/interpret/value_map.h"
 #include "fx/ops/op_info.h"
+#include "fx/ops/value_tensors.h"
 #include "fx/passes/rng_guard.h"
 #include "fx/passes/tools_common.h"
 
@@ -23,15 +24,6 @@ bool has_device_argument(const OpInfo& info) {
     return std::ranges::any_of(overload.rules,
                                [](const ArgRule& rule) { return rule.name == "device"; });
   });
-}
-
-template <typename Fn>
-void for_each_tensor(const Value& value, Fn&& fn) {
-  if (value.isTensor()) {
-    if (value.toTensor().defined()) fn(value.toTensor());
-  } else if (is_sequence(value)) {
-    for (const Value& item : elements(value)) for_each_tensor(item, fn);
-  }
 }
 
 // Whether the result depends on the elements of tensors: the schema says so by its tags.
@@ -155,7 +147,8 @@ Value FakeTensorProp::call_function(const Target& target, Values args, KwValues 
   check_values_do_not_matter(info, target.str());
   const Place place = take_devices(args, kwargs);
   bool has_tensor = false;
-  for (const Value& arg : args) for_each_tensor(arg, [&](const at::Tensor&) { has_tensor = true; });
+  for (const Value& arg : args)
+    for_each_tensor(arg, [&](const at::Tensor& t) { has_tensor |= t.defined(); });
   // What makes tensors out of nothing would make them on the CPU.
   if (!place.is_given && !has_tensor && has_device_argument(info)) {
     std::erase_if(kwargs, [](const KwValue& kwarg) { return kwarg.key == "device"; });

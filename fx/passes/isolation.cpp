@@ -6,21 +6,10 @@
 #include "fx/analysis/alias.h"
 #include "fx/graph/module_types.h"
 #include "fx/graph/tensor_copies.h"
+#include "fx/ops/value_tensors.h"
 #include "fx/passes/nested.h"
 
 namespace fx {
-namespace {
-
-void for_each_tensor(const Value& value, auto&& fn) {
-  if (value.isTensor()) {
-    if (value.toTensor().defined()) fn(value.toTensor());
-  } else if (is_sequence(value)) {
-    for (const Value& item : elements(value)) for_each_tensor(item, fn);
-  }
-}
-
-}  // namespace
-
 Isolation::Isolation(GraphModule& module, Values& inputs) {
   const AliasAnalysis aliases(module.graph());
   if (aliases.writes_inputs())

@@ -11,9 +11,9 @@
 
 #include "fx/graph/module_kernel.h"
 #include "fx/ops/stop.h"
+#include "fx/ops/value_tensors.h"
 #include "fx/run/frame.h"
 #include "fx/run/step_runner.h"
-#include "fx/run/value_tensors.h"
 
 namespace fx {
 namespace {

@@ -11,11 +11,11 @@
 #include "fx/graph/call_recorder.h"
 #include "fx/graph/module_kernel.h"
 #include "fx/ops/stop.h"
+#include "fx/ops/value_tensors.h"
 #include "fx/run/layout_recorder.h"
 #include "fx/run/run_observer.h"
 #include "fx/run/static_frame.h"
 #include "fx/run/step_runner.h"
-#include "fx/run/value_tensors.h"
 
 namespace fx {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "fx/run/value_tensors.h"
+#include "fx/ops/value_tensors.h"
 
 namespace fx {
 namespace {

@@ -9,8 +9,8 @@
 #include <functional>
 #include <new>
 
+#include "fx/ops/value_tensors.h"
 #include "fx/run/step_runner.h"
-#include "fx/run/value_tensors.h"
 
 namespace fx {
 namespace {

@@ -6,7 +6,8 @@
 
 namespace fx {
 
-/// Calls `fn` with each tensor of a value: itself, or in lists, tuples and dicts.
+/// Calls `fn` with each tensor of a value, also undefined ones: itself, or in lists, tuples and
+/// dicts.
 template <typename Fn>
 void for_each_tensor(const Value& value, Fn&& fn) {
   if (value.isTensor()) {
