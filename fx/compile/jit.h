@@ -15,10 +15,13 @@ class KernelCode {
   KernelFunction function() const noexcept { return function_; }
   /// Number of lanes of its vectors.
   unsigned lanes() const noexcept { return lanes_; }
+  /// Number of vectors that it does beside each other, at most KernelShape::columns.
+  unsigned columns() const noexcept { return columns_; }
 
  protected:
   KernelFunction function_ = nullptr;
   unsigned lanes_ = 1;
+  unsigned columns_ = 1;
 };
 
 /// What stages of a compilation look like, for people and tests.

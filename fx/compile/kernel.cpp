@@ -14,6 +14,28 @@ namespace {
 // More pieces than this mean that the strides differ in each call.
 constexpr std::size_t kMaxCodes = 32;
 
+// By operand: the operands that what it is gathered by is computed from.
+std::vector<std::vector<std::size_t>> index_sources(const Nest& nest) {
+  std::vector<std::vector<std::size_t>> out(nest.operands.size());
+  for (const NestValue& load : nest.values) {
+    if (load.op != Op::kLoad) continue;
+    auto& sources = out[static_cast<std::size_t>(load.index)];
+    std::vector<ValueId> todo(load.args.begin() + 1, load.args.end());
+    std::vector<bool> seen(nest.values.size());
+    while (!todo.empty()) {
+      const ValueId id = todo.back();
+      todo.pop_back();
+      if (id < 0 || seen[static_cast<std::size_t>(id)]) continue;
+      seen[static_cast<std::size_t>(id)] = true;
+      const NestValue& value = nest.values[static_cast<std::size_t>(id)];
+      if (value.op == Op::kLoad || value.op == Op::kIndex)
+        sources.push_back(static_cast<std::size_t>(value.index));
+      todo.insert(todo.end(), value.args.begin(), value.args.end());
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 DimOrder dim_order(c10::IntArrayRef sizes, c10::IntArrayRef strides) {
@@ -72,6 +94,7 @@ Kernel::Kernel(std::string name, TensorProgram program, std::vector<Tensor> outp
     resolve(operand.offset);
     resolve(operand.gathered);
   }
+  index_sources_ = index_sources(nest_);
   for (Dim axis : nest_.axes) axis_roots_.push_back(shapes.find(axis));
   for (const Tensor& output : outputs_) {
     std::vector<Dim> roots;

@@ -81,6 +81,7 @@ class Kernel {
   std::vector<Dim> axis_roots_;
   std::vector<std::vector<Dim>> output_roots_;
   std::vector<Dims> extent_roots_;
+  std::vector<std::vector<std::size_t>> index_sources_;  // by operand: see index_sources()
   std::vector<std::uint8_t> axis_order_;  // kept axes, outermost first, then reduced ones
   std::size_t work_ = 1;                  // rough cost of an element
 

@@ -19,6 +19,8 @@ struct KernelShape {
   bool lanes_reduced = false;
   /// The row has a second reduced axis, around that of the lanes.
   bool outer_reduced = false;
+  /// Lanes along a kept axis: vectors beside each other at most that are done at a time.
+  std::uint8_t columns = 1;
   /// By operand. One that does not move along the lanes' axis is kZero.
   std::vector<LaneStride> lane_strides = {};
 
@@ -46,7 +48,7 @@ struct KernelArgs {
   const std::int64_t* gathered;   ///< by operand, kMaxGathered each: byte steps
   const std::int64_t* scalars;    ///< by scalar: an int64, or the bits of a double
   const std::int64_t* extents;    ///< by extent
-  char* const* scratch;  ///< by scratch row: n_reduce * n_lane elements, or n_reduce full vectors
+  char* const* scratch;  ///< by scratch row: n_reduce * n_lane elements, or n_reduce times KernelCode::columns() vectors
   std::int64_t n_lane;
   std::int64_t n_outer;
   std::int64_t n_reduce;

@@ -107,6 +107,30 @@ void Kernel::Call::collapse(std::vector<Axis>& axes) {
   axes.resize(out);
 }
 
+// Whether another element is read or written at the next index.
+bool Kernel::Call::moves(std::size_t operand, const Axis& axis) const {
+  const auto& sources = kernel_.index_sources_[operand];
+  return axis.strides[operand] != 0 ||
+         std::any_of(sources.begin(), sources.end(),
+                     [&](std::size_t source) { return axis.strides[source] != 0; });
+}
+
+// What the elements of a row cost with lanes along this axis: of each operand one instruction where
+// they are adjacent, about eight where they have to be picked.
+int Kernel::Call::lane_cost(const Axis& lanes, const Axis& reduced) const {
+  int cost = 0;
+  for (std::size_t k = 0; k < nest_.operands.size(); ++k) {
+    if (nest_.operands[k].is_index() || !moves(k, reduced) || !moves(k, lanes)) continue;
+    const auto& sources = kernel_.index_sources_[k];
+    const bool adjacent = lanes.strides[k] == element_size(k) &&
+                          std::none_of(sources.begin(), sources.end(), [&](std::size_t source) {
+                            return lanes.strides[source] != 0;
+                          });
+    cost += adjacent ? 1 : 8;
+  }
+  return cost;
+}
+
 // The axis of the lanes, and how each operand moves along it.
 bool Kernel::Call::choose_shape() {
   const std::size_t count = nest_.operands.size();
@@ -119,17 +143,16 @@ bool Kernel::Call::choose_shape() {
     collect_axes(nest_.num_kept, nest_.axes.size(), reduced);
     if (reduced.empty() || reduced.size() > 2) return false;
     const Axis& inner = reduced.back();
-    // Along the reduced axis if its elements are adjacent, else along a kept one where they are.
-    std::size_t unit = 0;
-    std::size_t unit_kept = 0;
-    for (std::size_t k = 0; k < count; ++k) {
-      if (nest_.operands[k].is_index()) continue;
-      unit += inner.strides[k] == element_size(k) ? 1 : 0;
-      unit_kept += !kept_.empty() && kept_.back().strides[k] == element_size(k) ? 1 : 0;
-    }
-    shape_.lanes_reduced = unit > 0 || unit_kept == 0;
+    shape_.lanes_reduced =
+        kept_.empty() || lane_cost(inner, inner) <= lane_cost(kept_.back(), inner);
     shape_.outer_reduced = reduced.size() == 2;
-    if (shape_.outer_reduced && !shape_.lanes_reduced) return false;
+    if (shape_.outer_reduced && !shape_.lanes_reduced) {
+      // There is code for two reduced axes only with lanes along them: worth it if any is adjacent.
+      for (std::size_t k = 0; k < count; ++k)
+        shape_.lanes_reduced |=
+            !nest_.operands[k].is_index() && inner.strides[k] == element_size(k);
+      if (!shape_.lanes_reduced) return false;
+    }
     if (shape_.lanes_reduced) {
       lane_ = inner;
       if (shape_.outer_reduced) reduce_ = reduced[0];
@@ -137,6 +160,7 @@ bool Kernel::Call::choose_shape() {
       reduce_ = reduced[0];
       lane_ = kept_.back();
       kept_.pop_back();
+      shape_.columns = lane_.size >= 128 ? 8 : lane_.size >= 64 ? 4 : 1;
     }
   } else if (!kept_.empty()) {
     lane_ = kept_.back();
@@ -237,9 +261,9 @@ std::int32_t Kernel::Call::run_rows(std::int64_t begin, std::int64_t end, std::i
   c10::SmallVector<char*, 4> scratch;
   if (!nest_.scratch.empty()) {
     // Whole vectors are written: room for one beyond the end.
-    const auto elements =
-        static_cast<std::size_t>(shape_.lanes_reduced ? reduce_.size * lane_.size + code_->lanes()
-                                                      : reduce_.size * code_->lanes());
+    const auto elements = static_cast<std::size_t>(
+        shape_.lanes_reduced ? reduce_.size * lane_.size + code_->lanes()
+                             : reduce_.size * code_->lanes() * code_->columns());
     std::size_t bytes = 0;
     for (c10::ScalarType type : nest_.scratch)
       bytes += (elements * c10::elementSize(type) + 63) / 64 * 64;

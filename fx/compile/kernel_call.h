@@ -30,6 +30,8 @@ class Kernel::Call {
   std::int64_t distance(std::size_t operand, const std::vector<NestOperand::Step>& steps) const;
   void collect_axes(std::size_t begin, std::size_t end, std::vector<Axis>& axes) const;
   static void collapse(std::vector<Axis>& axes);
+  bool moves(std::size_t operand, const Axis& axis) const;
+  int lane_cost(const Axis& lanes, const Axis& reduced) const;
   bool choose_shape();
   std::int32_t run_all();
   std::int32_t run_rows(std::int64_t begin, std::int64_t end, std::int64_t lane_begin,

@@ -20,6 +20,9 @@ struct KernelTarget {
 /// Number of lanes of a nest's vectors.
 unsigned lanes_of(const Nest& nest, const KernelTarget& target);
 
+/// Number of vectors that the kernel does beside each other.
+unsigned columns_of(const Nest& nest, const KernelShape& shape);
+
 /// The kernel of a nest as function `name` of `module`, of type KernelFunction.
 /// @throws Unsupported when the target lacks something.
 void emit_kernel(::llvm::Module& module, const Nest& nest, const KernelShape& shape,

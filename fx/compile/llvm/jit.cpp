@@ -151,6 +151,7 @@ class LlvmCode : public KernelCode {
     const std::string name = "fx_kernel";
     auto module = jit.build(*context, nest, shape, name);
     lanes_ = lanes_of(nest, jit.target());
+    columns_ = columns_of(nest, shape);
     library_ = &jit.new_library();
     try {
       function_ =
@@ -178,6 +179,7 @@ std::string key_of(const Nest& nest, const KernelShape& shape) {
   add(nest.axes.size());
   add(shape.lanes_reduced);
   add(shape.outer_reduced);
+  add(shape.columns);
   for (std::size_t k = 0; k < nest.operands.size(); ++k) {
     add(nest.operands[k].type);
     add(shape.lane_strides[k]);

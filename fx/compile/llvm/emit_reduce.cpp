@@ -1,0 +1,243 @@
+#include <algorithm>
+
+#include "fx/compile/llvm/kernel_emitter.h"
+#include "fx/compile/llvm/loops.h"
+
+/// Loops with reductions: lanes along the reduced axis, or along a kept one.
+namespace fx::loops {
+
+using ::llvm::Value;
+
+namespace {
+
+// Additions in a row before a partial sum goes to a second accumulator, which bounds the error of
+// long sums: n / (accumulators * kBlock) + kBlock roundings instead of n / accumulators.
+constexpr std::int64_t kBlock = 256;
+
+}  // namespace
+
+// A column of vectors: as many rows as lanes.
+struct KernelEmitter::Column {
+  std::vector<Value*> values = {};   // by value
+  std::vector<Value*> reduced = {};  // by reduction
+};
+
+// Element operands of a row: those that some loop, not the code between, touches. A row operand
+// stays where the row begins.
+bool KernelEmitter::is_element(std::size_t operand) const {
+  for (std::size_t axis = nest_.num_kept; axis < nest_.axes.size(); ++axis)
+    if (!nest_.operands[operand].steps_of_axis[axis].empty()) return true;
+  return false;
+}
+
+std::vector<const NestReduction*> KernelEmitter::reductions_of(std::size_t loop) const {
+  std::vector<const NestReduction*> out;
+  for (const NestStep& step : nest_.loops[loop])
+    if (step.kind == NestStep::Kind::kReduce)
+      out.push_back(&nest_.reductions[static_cast<std::size_t>(step.index)]);
+  return out;
+}
+
+std::vector<Value*> KernelEmitter::identities(
+    const std::vector<const NestReduction*>& reductions) const {
+  std::vector<Value*> out;
+  for (const NestReduction* r : reductions) out.push_back(ops_.identity(r->reduce, r->type));
+  return out;
+}
+
+// `a` and `b` hold values of the reductions, perhaps several times over.
+std::vector<Value*> KernelEmitter::combined(const std::vector<const NestReduction*>& reductions,
+                                            const std::vector<Value*>& a,
+                                            const std::vector<Value*>& b) {
+  std::vector<Value*> out;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const NestReduction* r = reductions[i % reductions.size()];
+    out.push_back(ops_.combine(r->reduce, r->type, a[i], b[i]));
+  }
+  return out;
+}
+
+// Reduces over [0, end) in steps of `step`, `start` several times over being what nothing gives:
+// `body` adds to the accumulators.
+std::vector<Value*> KernelEmitter::blocked_loop(const std::vector<const NestReduction*>& reductions,
+                                                Value* end, std::int64_t step,
+                                                const std::vector<Value*>& start,
+                                                const CarriedBody& body) {
+  Value* zero = ir_.getInt64(0);
+  Value* chunk = ir_.getInt64(step);
+  if (reductions.empty()) return carried_loop(ir_, zero, end, chunk, "main", {}, body);
+  Value* block = ir_.getInt64(step * kBlock);
+  return carried_loop(
+      ir_, zero, end, block, "block", start, [&](Value* begin, const std::vector<Value*>& totals) {
+        Value* block_end = ir_.CreateAdd(begin, block);
+        block_end = ir_.CreateSelect(ir_.CreateICmpSLT(block_end, end), block_end, end);
+        return combined(reductions, totals,
+                        carried_loop(ir_, begin, block_end, chunk, "main", start, body));
+      });
+}
+
+// --- lanes along the reduced axis
+
+void KernelEmitter::emit_row() {
+  reduced_.assign(nest_.reductions.size(), nullptr);
+  for (std::size_t s = 0; s < nest_.loops.size(); ++s) {
+    steps(nest_.rows[s], nullptr, nullptr, nullptr);
+    emit_row_loop(s);
+    base_ = row_pointers_;
+  }
+  steps(nest_.rows.back(), nullptr, nullptr, nullptr);
+}
+
+// Loop `s`, over the outer reduced axis too if there is one. Leaves the results in reduced_.
+void KernelEmitter::emit_row_loop(std::size_t s) {
+  const std::vector<const NestReduction*> reductions = reductions_of(s);
+  line_pointers_ = row_pointers_;
+  std::vector<Value*> all;
+  if (shape_.outer_reduced) {
+    all = carried_loop(
+        ir_, ir_.getInt64(0), n_reduce_, ir_.getInt64(1), "line", identities(reductions),
+        [&](Value* line, const std::vector<Value*>& carried) {
+          for (std::size_t k = 0; k < line_pointers_.size(); ++k)
+            line_pointers_[k] = offset(row_pointers_[k], ir_.CreateMul(line, strides_[k].reduce));
+          line_index_ = ir_.CreateMul(line, n_lane_);
+          return combined(reductions, carried, reduce_line(s, reductions));
+        });
+    line_index_ = nullptr;
+  } else {
+    all = reduce_line(s, reductions);
+  }
+  for (std::size_t i = 0; i < reductions.size(); ++i)
+    reduced_[static_cast<std::size_t>(reductions[i] - nest_.reductions.data())] =
+        ops_.across(reductions[i]->reduce, reductions[i]->type, all[i]);
+}
+
+// Loop `s` along the axis of the lanes: the accumulators of its reductions.
+std::vector<Value*> KernelEmitter::reduce_line(
+    std::size_t s, const std::vector<const NestReduction*>& reductions) {
+  const std::size_t count = reductions.size();
+  const unsigned unroll = unrolling(nest_.loops[s].size());
+  const auto body = [&](Value* i, Value* mask, std::vector<Value*>& accumulators) {
+    for (std::size_t k = 0; k < base_.size(); ++k)
+      if (is_element(k)) base_[k] = offset(line_pointers_[k], ir_.CreateMul(i, strides_of_lane(k)));
+    Value* index = line_index_ ? ir_.CreateAdd(i, line_index_) : i;
+    steps(nest_.loops[s], mask, &accumulators, [&](int slot) {
+      const auto k = static_cast<std::size_t>(slot);
+      const auto size = static_cast<std::int64_t>(c10::elementSize(nest_.scratch[k]));
+      return offset(scratch_[k], ir_.CreateMul(index, ir_.getInt64(size)));
+    });
+  };
+  const std::vector<Value*> start = identities(reductions);
+  std::vector<Value*> all;
+  for (unsigned u = 0; u < unroll; ++u) all.insert(all.end(), start.begin(), start.end());
+  const std::int64_t chunk = std::int64_t{lanes_} * unroll;
+  Value* main_end = ir_.CreateSub(n_lane_, ir_.CreateSRem(n_lane_, ir_.getInt64(chunk)));
+  all = blocked_loop(
+      reductions, main_end, chunk, all, [&](Value* i, const std::vector<Value*>& carried) {
+        std::vector<Value*> next;
+        for (unsigned u = 0; u < unroll; ++u) {
+          std::vector<Value*> mine(carried.begin() + static_cast<std::ptrdiff_t>(u * count),
+                                   carried.begin() + static_cast<std::ptrdiff_t>((u + 1) * count));
+          body(ir_.CreateAdd(i, ir_.getInt64(std::int64_t{u} * lanes_)), nullptr, mine);
+          next.insert(next.end(), mine.begin(), mine.end());
+        }
+        return next;
+      });
+  for (unsigned width = unroll; width > 1; width /= 2) {
+    const auto half = static_cast<std::ptrdiff_t>(width / 2 * count);
+    all = combined(reductions, {all.begin(), all.begin() + half}, {all.begin() + half, all.end()});
+  }
+  return carried_loop(ir_, main_end, n_lane_, ir_.getInt64(lanes_), "rest", all,
+                      [&](Value* i, const std::vector<Value*>& carried) {
+                        std::vector<Value*> mine = carried;
+                        body(i, memory_.mask_below(i, n_lane_), mine);
+                        return mine;
+                      });
+}
+
+// --- lanes along a kept axis: as many rows as lanes at a time, and several vectors of them, so
+// that each visit of a row in memory reads more than a cache line
+
+unsigned columns_of(const Nest& nest, const KernelShape& shape) {
+  std::size_t most = 0;
+  for (const std::vector<NestStep>& loop : nest.loops) most = std::max(most, loop.size());
+  const unsigned wanted = most <= 8 ? 8 : most <= 24 ? 4 : most <= 60 ? 2 : 1;
+  return std::min<unsigned>(wanted, shape.columns);
+}
+
+// In which order a column is added up does not depend on where it stands.
+void KernelEmitter::emit_columns() {
+  const unsigned width = columns_of(nest_, shape_);
+  Value* main_end = ir_.getInt64(0);
+  if (width > 1) {
+    Value* block = ir_.getInt64(std::int64_t{lanes_} * width);
+    main_end = ir_.CreateSub(n_lane_, ir_.CreateSRem(n_lane_, block));
+    counted_loop(ir_, ir_.getInt64(0), main_end, block, "columns",
+                 [&](Value* first) { emit_column_block(first, width, nullptr); });
+  }
+  counted_loop(ir_, main_end, n_lane_, ir_.getInt64(lanes_), "column", [&](Value* first) {
+    emit_column_block(first, 1, memory_.mask_below(first, n_lane_));
+  });
+}
+
+void KernelEmitter::emit_column_block(Value* first, unsigned width, Value* mask) {
+  std::vector<Column> columns(width);
+  for (Column& column : columns) {
+    column.values.resize(nest_.values.size());
+    column.reduced.resize(nest_.reductions.size());
+  }
+  std::vector<Value*> block = row_pointers_;
+  for (std::size_t k = 0; k < block.size(); ++k)
+    block[k] = offset(row_pointers_[k], ir_.CreateMul(first, strides_of_lane(k)));
+  const auto in_column = [&](unsigned c, const std::vector<Value*>& pointers, const auto& body) {
+    Column& column = columns[c];
+    std::swap(values_, column.values);
+    std::swap(reduced_, column.reduced);
+    // What is the same for all lanes was computed for the first of them.
+    shared_ = c > 0 ? &columns[0].values : nullptr;
+    Value* lane = ir_.getInt64(std::int64_t{c} * lanes_);
+    for (std::size_t k = 0; k < pointers.size(); ++k)
+      base_[k] = offset(pointers[k], ir_.CreateMul(strides_of_lane(k), lane));
+    body();
+    shared_ = nullptr;
+    std::swap(values_, column.values);
+    std::swap(reduced_, column.reduced);
+  };
+  for (std::size_t s = 0; s <= nest_.loops.size(); ++s) {
+    for (unsigned c = 0; c < width; ++c)
+      in_column(c, block, [&] { steps(nest_.rows[s], mask, nullptr, nullptr); });
+    if (s == nest_.loops.size()) break;
+    const std::vector<const NestReduction*> reductions = reductions_of(s);
+    const std::size_t count = reductions.size();
+    std::vector<Value*> start;
+    for (unsigned c = 0; c < width; ++c)
+      for (Value* identity : identities(reductions)) start.push_back(identity);
+    const std::vector<Value*> all = blocked_loop(
+        reductions, n_reduce_, 1, start, [&](Value* i, const std::vector<Value*>& carried) {
+          std::vector<Value*> next;
+          std::vector<Value*> pointers = block;
+          for (std::size_t k = 0; k < block.size(); ++k)
+            pointers[k] = offset(block[k], ir_.CreateMul(i, strides_[k].reduce));
+          for (unsigned c = 0; c < width; ++c) {
+            std::vector<Value*> mine(
+                carried.begin() + static_cast<std::ptrdiff_t>(c * count),
+                carried.begin() + static_cast<std::ptrdiff_t>((c + 1) * count));
+            const auto scratch = [&](int slot) {
+              const auto k = static_cast<std::size_t>(slot);
+              const auto size =
+                  static_cast<std::int64_t>(c10::elementSize(nest_.scratch[k])) * lanes_;
+              Value* at = offset(scratch_[k], ir_.CreateMul(i, ir_.getInt64(size * width)));
+              return offset(at, ir_.getInt64(size * c));
+            };
+            in_column(c, pointers, [&] { steps(nest_.loops[s], mask, &mine, scratch); });
+            next.insert(next.end(), mine.begin(), mine.end());
+          }
+          return next;
+        });
+    for (unsigned c = 0; c < width; ++c)
+      for (std::size_t i = 0; i < count; ++i)
+        columns[c].reduced[static_cast<std::size_t>(reductions[i] - nest_.reductions.data())] =
+            all[c * count + i];
+  }
+}
+
+}  // namespace fx::loops
