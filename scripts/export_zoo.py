@@ -399,13 +399,80 @@ def nonzero(self, x):
     return torch.nonzero(x > 0), x[x > 0]
 
 
+# Higher-order operators: their graphs are programs of their own.
+
+
 @simple(
     "a branch on data: a higher-order operator with two graphs",
-    lambda: [((randn(3),), {})],
-    expect="unsupported",
+    lambda: [((randn(3).abs(),), {}), ((-randn(3).abs(),), {})],
 )
 def cond(self, x):
     return torch.cond(x.sum() > 0, lambda x: x.sin() + 1, lambda x: x.cos() - 1, (x,))
+
+
+@simple(
+    "a branch on a symbolic size",
+    lambda: [((randn(n, 4),), {}) for n in (5, 2)],
+    dynamic_shapes=({0: Dim("rows", min=1, max=64)},),
+)
+def cond_on_size(self, x):
+    return torch.cond(x.shape[0] > 3, lambda x: x.sin(), lambda x: (x * 2).cos(), (x,))
+
+
+def while_state(self):
+    self.linear = nn.Linear(4, 4)
+    self.register_buffer("limit", torch.tensor(3))
+
+
+@simple(
+    "a loop on data with a branch inside, reading parameters and a buffer",
+    lambda: [((randn(3, 4, seed=n),), {}) for n in (1, 2)],
+    state=while_state,
+)
+def while_loop(self, x):
+    def condition(i, y):
+        return (i < self.limit) & (y.abs().amax() < 10)
+
+    def body(i, y):
+        grown = torch.cond(y.sum() > 0, lambda y: self.linear(y).sin(), lambda y: 3 - y, (y,))
+        return i + 1, grown * 1.5
+
+    return torch._higher_order_ops.while_loop(condition, body, (torch.tensor(0), x))
+
+
+@simple(
+    "a scan: a recurrent cell, with a parameter, over a dynamic number of steps",
+    lambda: [((randn(n, 2, 4), randn(2, 4, seed=3)), {}) for n in (5, 3)],
+    state=while_state,
+    dynamic_shapes=({0: Dim("steps", min=2, max=64)}, None),
+)
+def scan(self, x, h):
+    def step(carry, row):
+        new = torch.tanh(self.linear(carry) + row)
+        return new, new * 2
+
+    return torch._higher_order_ops.scan(step, h, x, dim=0)
+
+
+@simple("a map over rows, two results a row", lambda: [((randn(3, 4), randn(4, seed=2)), {})])
+def map_rows(self, x, y):
+    return torch._higher_order_ops.map(lambda row, y: (row.sin() + y, row.sum()), x, y)
+
+
+@simple(
+    "a part under autocast, with a part without, and a part without gradients",
+    lambda: [((randn(3, 4),), {})],
+    state=while_state,
+    rtol=1.6e-2,
+)
+def autocast(self, x):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = self.linear(x)
+        with torch.autocast("cpu", enabled=False):
+            z = self.linear(x * 2)
+    with torch.no_grad():
+        w = y.sin()
+    return y, z, w
 
 
 @entry
@@ -459,7 +526,13 @@ def triple(x: torch.Tensor) -> torch.Tensor:
     return x * 3
 
 
+@torch.library.custom_op("zoo::halve", mutates_args=())
+def halve(x: torch.Tensor) -> torch.Tensor:
+    return x / 2
+
+
 @triple.register_fake
+@halve.register_fake
 def _(x):
     return torch.empty_like(x)
 
@@ -470,7 +543,7 @@ def _(x):
     expect="unsupported",
 )
 def custom_operator(self, x):
-    return triple(triple(x)).sin() + torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,))
+    return triple(triple(x)).sin() + torch.cond(x.sum() > 0, halve, torch.cos, (x,))
 
 
 # ---- writing ------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@
 #include "fx/graph/graph_module.h"
 #include "fx/graph/module_kernel.h"
 #include "fx/graph/module_types.h"
+#include "fx/graph/subgraphs.h"
 #include "fx/ops/effects.h"
 
 namespace fx {
@@ -39,7 +40,7 @@ bool is_known_module(const torch::nn::Module& module) {
 
 bool has_ordered_effect(const Node& node) {
   if (node.is_placeholder() || node.is_output() || !node.is_impure()) return false;
-  if (node.op() == Opcode::kCallModule) return true;
+  if (node.op() == Opcode::kCallModule || higher_order_of(node) != nullptr) return true;
   auto has_kwarg = [&](std::string_view key) { return node.has_kwarg(key); };
   const Effects effects = node.op() == Opcode::kCallMethod
                               ? effects_of_method(node.target().str(), has_kwarg)
@@ -149,7 +150,36 @@ class AliasBuilder {
     unite(tensor.defined() ? attribute_set(tensor) : unknown_attribute_, node.id());
   }
 
+  // What graphs write they write in place of the call; results are new where the operator says so.
+  void visit_higher_order(const Node& node, const HigherOrderOp& op) {
+    out_.reads_attributes_[node.id()] = true;
+    lists_.insert(&node);
+    const std::vector<const Node*> graphs = subgraph_nodes(node);
+    bool reads_attributes = graphs.size() != op.num_graphs;
+    for (const Node* graph : graphs) {
+      const auto nested = module_ ? std::dynamic_pointer_cast<const GraphModule>(
+                                        module_->find_submodule(graph->target().str()))
+                                  : nullptr;
+      if (!nested) {
+        reads_attributes = true;
+        write_everything(node);
+        continue;
+      }
+      for (const Node& inner : nested->graph().nodes())
+        reads_attributes |=
+            inner.op() == Opcode::kCallModule ||
+            (inner.op() == Opcode::kGetAttr && nested->find_tensor(inner.target().str()).defined());
+      if (!module_->module_is_impure(graph->target().str(), /*impure_random=*/false)) continue;
+      const AliasAnalysis inner(nested->graph());
+      if (inner.writes_inputs()) write_all_inputs(node);
+      if (inner.writes_attributes()) writes_of_[node.id()].push_back(unknown_attribute_);
+    }
+    if (reads_attributes) unite(node.id(), unknown_attribute_);
+    if (!op.makes_new_values()) share_with_all_inputs(node);
+  }
+
   void visit_call(const Node& node) {
+    if (const HigherOrderOp* op = higher_order_of(node)) return visit_higher_order(node, *op);
     const CallAliases& call = table_.of(node);
     bool has_list = false;
     auto use = [&](const Argument& argument, CallAliases::Arg how) {

@@ -13,6 +13,7 @@
 #include "fx/graph/module_copies.h"
 #include "fx/graph/module_types.h"
 #include "fx/graph/node_hooks.h"
+#include "fx/ops/higher_order.h"
 
 namespace fx {
 namespace {
@@ -561,6 +562,24 @@ std::optional<Value> concrete_value(const GraphModule& module, const Argument& a
   if (argument.has_nodes()) return std::nullopt;
   return value_of(argument);
 }
+
+// --- graphs as arguments of higher-order operators
+// ----------------------------------------------------------------------------------------
+
+namespace {
+
+Value call_graph(const Value& graph, Values inputs) {
+  const auto holder = graph.toCapsule();
+  const auto* value = dynamic_cast<const ModuleValue*>(holder.get());
+  if (value == nullptr)
+    throw RunError(ErrorCode::kWrongType,
+                   "a " + describe(graph) + " stands where a graph is wanted");
+  return call_module(*value->module, std::move(inputs));
+}
+
+[[maybe_unused]] const bool kKnowsGraphs = (set_graph_caller(call_graph), true);
+
+}  // namespace
 
 void GraphModule::pretty_print(std::ostream& out) const { out << class_name_; }
 

@@ -5,6 +5,7 @@
 #include "fx/base/text.h"
 #include "fx/graph/graph.h"
 #include "fx/graph/namespace.h"
+#include "fx/graph/subgraphs.h"
 #include "fx/graph/unique_inputs.h"
 
 namespace fx {
@@ -43,6 +44,13 @@ void check_attr(const Node& node, const GraphOwner& owner) {
 
 void check_module_call(const Node& node, const GraphOwner& owner) {
   const std::string problem = owner.call_problem(node);
+  if (!problem.empty())
+    throw LintError(ErrorCode::kLintModuleArguments,
+                    "Node " + text(node) + " calls " + node.target().str() + ": " + problem);
+}
+
+void check_subgraphs(const Node& node) {
+  const std::string problem = subgraph_problem(node);
   if (!problem.empty())
     throw LintError(ErrorCode::kLintModuleArguments,
                     "Node " + text(node) + " calls " + node.target().str() + ": " + problem);
@@ -91,6 +99,7 @@ void Graph::lint(const LintOptions& options) const {
   std::size_t outputs = 0;
   for (const Node& node : nodes()) {
     if (owner_ && node.op() == Opcode::kCallModule) check_module_call(node, *owner_);
+    if (owner_ && higher_order_of(node) != nullptr) check_subgraphs(node);
     if (node.is_placeholder()) {
       if (past_placeholders)
         throw LintError(ErrorCode::kLintPlaceholders,

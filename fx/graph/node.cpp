@@ -7,6 +7,7 @@
 #include "fx/graph/graph.h"
 #include "fx/graph/namespace.h"
 #include "fx/graph/node_hooks.h"
+#include "fx/graph/subgraphs.h"
 #include "fx/graph/unique_inputs.h"
 #include "fx/ops/effects.h"
 
@@ -399,6 +400,8 @@ bool Node::is_impure(bool impure_random) const {
     case Opcode::kCallFunction:
       break;
   }
+  if (op_ == Opcode::kCallFunction && find_higher_order(*target_.function()) != nullptr)
+    return subgraphs_are_impure(*this, impure_random);
   auto has_kwarg_named = [&](std::string_view key) { return has_kwarg(key); };
   const Effects effects = op_ == Opcode::kCallMethod
                               ? effects_of_method(target_.str(), has_kwarg_named)

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "fx/base/error.h"
+#include "fx/graph/subgraphs.h"
 #include "fx/graph/tensor_meta.h"
 #include "fx/io/shown.h"
 #include "fx/io/treespec.h"
@@ -19,6 +20,7 @@ constexpr const char* kTraining = "TRAINING";
 
 bool writes(const Node& node) {
   if (node.op() != Opcode::kCallFunction) return false;
+  if (higher_order_of(node) != nullptr) return subgraphs_are_impure(node, false);
   const OpInfo& info = OpInfo::of(*node.target().function());
   return std::ranges::any_of(info.overloads,
                              [](const Overload& overload) { return overload.mutates; });
@@ -252,6 +254,7 @@ void GraphExporter::add_attributes() {
     if (node.op() != Opcode::kGetAttr) continue;
     const std::string& path = node.target().str();
     skipped_.insert(&node);
+    if (module_.nested_graph(path) != nullptr) continue;  // written where it is called
     if (std::ranges::find(all, path, &Attribute::path) == all.end()) {
       problems_.add("get_attr of something that is no tensor has no form", where(node));
       continue;

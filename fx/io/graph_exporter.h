@@ -13,6 +13,7 @@
 #include "fx/io/export_schema.h"
 #include "fx/io/pt2_origin.h"
 #include "fx/io/value_types.h"
+#include "fx/ops/higher_order.h"
 #include "fx/ops/op_info.h"
 
 namespace fx::io {
@@ -36,6 +37,9 @@ struct ExportedTensor {
 ///   their get_attr nodes; those that no node reads are kept;
 /// - operator.getitem of sequences become names of results;
 /// - inputs with a default that the graph only compares are constant inputs;
+/// - GraphModules that a higher-order operator is given become graphs of their own, whose inputs
+/// are
+///   what the operator passes on;
 /// - in a graph that changes nothing else, copies into buffers, parameters and inputs right before
 ///   the output become mutations of the signature; in all others, operators that write stay calls;
 /// - structured results become flat ones and an out_spec.
@@ -55,7 +59,7 @@ class GraphExporter {
   /// Whether a call may change its inputs, parameters or buffers.
   bool changes_state() const { return !functional_ || !mutations_.empty(); }
   /// Whether problems would go away if the program were recorded as operators while it runs.
-  bool needs_capture() const { return needs_capture_; }
+  bool needs_capture() const { return needs_capture_ && !has_subgraphs_; }
 
  private:
   using ElementNames = std::vector<std::string>;
@@ -80,12 +84,19 @@ class GraphExporter {
   void add_node(const Node& node);
   void add_operator(const Node& node, const Overload& overload);
   void add_builtin(const Node& node, const std::string& target);
-  void add_results(const Node& node, std::size_t count, schema::Node& out);
+  void add_results(const Node& node, std::size_t count, schema::Node& out, bool is_tuple = false);
   void add_inputs(const Node& node, const Overload& overload, schema::Node& out);
   schema::Argument result_of(const Node& node, const ValueType& type);
   ElementNames element_names(const Node& sequence, const ValueType& type);
   schema::Map<std::string> metadata(const Node& node) const;
   bool is_number(const Argument& argument) const;
+
+  // Higher-order operators (graph_exporter_subgraphs.cpp).
+  schema::Graph build_subgraph();
+  void add_higher_order(const Node& node, const HigherOrderOp& op);
+  schema::GraphArgument export_subgraph(const Node& call, const HigherOrderOp& op,
+                                        const Node& attribute);
+  std::vector<ValueMetaPtr> operand_metas(const Node& call, const HigherOrderOp& op) const;
 
   // Arguments.
   schema::Argument export_argument(const Argument& argument, const ArgRule* rule,
@@ -123,6 +134,7 @@ class GraphExporter {
   std::vector<const Node*> mutations_;               // copies, in order
   bool functional_ = false;                          // no node writes
   bool needs_capture_ = false;
+  bool has_subgraphs_ = false;  // which a recording would lose
 };
 
 }  // namespace fx::io

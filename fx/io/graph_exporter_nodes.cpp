@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "fx/graph/subgraphs.h"
 #include "fx/io/graph_exporter.h"
 #include "fx/io/shown.h"
 #include "fx/io/symbolic_targets.h"
@@ -59,7 +60,7 @@ std::string not_an_overload(const Node& node) {
     return "method " + shown(target) + " is no operator overload";
   if (node.op() != Opcode::kCallFunction) return {};
   const Function& function = *node.target().function();
-  if (function.kind() == FunctionKind::kBuiltin) return {};
+  if (function.kind() == FunctionKind::kBuiltin || find_higher_order(function)) return {};
   if (function.kind() != FunctionKind::kOperator)
     return "function " + shown(target) + " is no operator overload";
   if (OpInfo::of(function).overloads.size() > 1)
@@ -68,6 +69,7 @@ std::string not_an_overload(const Node& node) {
 }
 
 void GraphExporter::add_node(const Node& node) {
+  if (const HigherOrderOp* op = higher_order_of(node)) return add_higher_order(node, *op);
   if (const std::string reason = not_an_overload(node); !reason.empty())
     return not_an_operator(node, reason);
   if (node.op() != Opcode::kCallFunction) return;
@@ -167,7 +169,9 @@ void GraphExporter::add_inputs(const Node& node, const Overload& overload, schem
 
 // --- results
 
-void GraphExporter::add_results(const Node& node, std::size_t count, schema::Node& out) {
+/// `is_tuple`: the node gives a tuple also of one result.
+void GraphExporter::add_results(const Node& node, std::size_t count, schema::Node& out,
+                                bool is_tuple) {
   if (count == 0) return;
   ValueType type = type_of(node);
   if (type.kind == ValueType::Kind::kUnknown) {
@@ -176,7 +180,7 @@ void GraphExporter::add_results(const Node& node, std::size_t count, schema::Nod
       return user->calls("operator.getitem") && user->num_args() == 2 &&
              user->arg(1).kind() == Argument::Kind::kInt;
     });
-    if (count == 1 && (!only_items || node.num_users() == 0)) {
+    if (count == 1 && !is_tuple && (!only_items || node.num_users() == 0)) {
       if (node.num_users() == 0)
         out.outputs.push_back({std::monostate()});
       else
@@ -184,12 +188,12 @@ void GraphExporter::add_results(const Node& node, std::size_t count, schema::Nod
       return;
     }
     type.kind = ValueType::Kind::kSequence;
-    type.items.resize(count > 1 ? count : 0);
+    type.items.resize(count > 1 || is_tuple ? count : 0);
   }
   if (type.kind == ValueType::Kind::kSequence) {
     const ElementNames names = element_names(node, type);
     elements_[&node] = names;
-    if (count == 1) {
+    if (count == 1 && !is_tuple) {
       std::vector<schema::TensorArgument> list;
       for (const std::string& name : names) list.push_back({name});
       if (list.empty() || std::ranges::find(names, std::string()) != names.end())

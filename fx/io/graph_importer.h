@@ -26,7 +26,9 @@ namespace fx::io {
 ///   used, and attributes of the module under their qualified names;
 /// - nodes become call_function of "aten::..." overloads and "operator...." built-ins, arguments as
 ///   the file has them; several results become operator.getitem nodes;
-/// - graphs that run without gradients (torch.no_grad) are inlined, their results detached;
+/// - graphs of higher-order operators become GraphModules below the one that calls them, each read
+///   by a get_attr node; those that only run without gradients (torch.no_grad) or without autocast
+///   are inlined, the former's results detached;
 /// - what the signature lists as mutated is written by aten::copy_ nodes at the end;
 /// - the output is the tuple of the user's outputs; in_spec and out_spec restore the structure.
 ///
@@ -58,6 +60,11 @@ class GraphImporter {
   void import_higher_order(const schema::Node& node, const std::string& where);
   void inline_graph(const schema::Node& node, std::size_t graph_index, bool detach,
                     const std::string& where);
+  Node& import_subgraph(const schema::GraphArgument& argument, const std::string& where);
+  std::shared_ptr<GraphModule> build_subgraph(const schema::GraphArgument& argument,
+                                              const std::string& where);
+  void check_branches(const schema::Graph& first, const schema::Graph& second,
+                      const std::string& where);
   void import_operator(const schema::Node& node, const std::string& name, const std::string& where);
   void import_builtin(const schema::Node& node, const std::string& name, const std::string& where);
   void import_unsupported(const schema::Node& node, const std::string& where);
@@ -71,6 +78,17 @@ class GraphImporter {
   void import_mutation(const schema::OutputSpec& spec, const std::string& where);
   void drop_unused();
   void set_specs();
+
+  /// What belongs to the graph that is being built; a nested graph has its own.
+  struct Scope {
+    std::shared_ptr<GraphModule> module;
+    Graph* graph;
+    ValueTable values;
+    Metas metas;
+    std::vector<Node*> droppable;
+  };
+  /// Exchanges it with the current one.
+  void swap_scope(Scope& scope);
 
   const ValueMetaPtr& meta_of(const std::string& value_name) const;
   void set_meta(Node& node, const std::string& value_name) {
@@ -98,6 +116,7 @@ class GraphImporter {
   std::unordered_map<std::string, at::Tensor> tensors_;  // by qualified name
   std::unordered_map<std::string, Node*> attributes_;    // get_attr nodes by qualified name
   std::vector<Node*> droppable_;                         // made in advance, dropped when unused
+  std::size_t num_autocasts_ = 0;                        // that are open around the current graph
   std::size_t num_user_inputs_ = 0;
   std::size_t num_user_outputs_ = 0;
 };

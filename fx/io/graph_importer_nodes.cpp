@@ -8,12 +8,12 @@
 #include "fx/io/graph_importer.h"
 #include "fx/io/shown.h"
 #include "fx/io/symbolic_targets.h"
+#include "fx/ops/higher_order.h"
 
 namespace fx::io {
 namespace {
 
 constexpr std::string_view kOperatorPrefix = "torch.ops.";
-constexpr std::string_view kHigherOrderPrefix = "torch.ops.higher_order.";
 
 /// "aten::add.Tensor" for "torch.ops.aten.add.Tensor"; nothing if it is no such name.
 std::optional<std::string> operator_name(std::string_view target) {
@@ -56,6 +56,17 @@ std::vector<std::pair<std::string, std::string>> module_stack(std::string_view t
   return stack;
 }
 
+/// Whether a part of the graph computes gradients whatever the mode around it.
+bool switches_gradients_on(const schema::Graph& graph) {
+  return std::ranges::any_of(graph.nodes, [](const schema::Node& node) {
+    const HigherOrderOp* op = find_higher_order(node.target);
+    if (op == nullptr || op->kind != HigherOrderOp::Kind::kGradMode || node.inputs.empty())
+      return false;
+    const bool* enabled = node.inputs[0].arg.get<bool>();
+    return enabled == nullptr || *enabled;
+  });
+}
+
 }  // namespace
 
 Meta GraphImporter::node_meta(const schema::Node& node) const {
@@ -93,19 +104,155 @@ void GraphImporter::import_node(const schema::Node& node, const std::string& whe
   import_unsupported(node, where);
 }
 
-/// Of the operators that take graphs, those that only set a mode around one are inlined.
+/// Operators that take graphs. Those that only set a mode around one are inlined where that is the
+/// same.
 void GraphImporter::import_higher_order(const schema::Node& node, const std::string& where) {
-  const std::string name = node.target.substr(kHigherOrderPrefix.size());
+  const HigherOrderOp* op = find_higher_order(node.target);
+  if (op == nullptr) {
+    problems_.add("higher-order operator " + shown(node.target.substr(kHigherOrderPrefix.size())) +
+                      " is not supported",
+                  where);
+    return import_unsupported(node, where);
+  }
   auto flag = [&](std::size_t index) {
     return index < node.inputs.size() ? node.inputs[index].arg.get<bool>() : nullptr;
   };
-  if (name == "wrap_with_set_grad_enabled" && flag(0) != nullptr)
-    return inline_graph(node, 1, /*detach=*/!*flag(0), where);
-  // (device type, dtype, enabled, cache enabled, graph, ...)
-  if (name == "wrap_with_autocast" && flag(2) != nullptr && !*flag(2))
-    return inline_graph(node, 4, /*detach=*/false, where);
-  problems_.add("higher-order operator " + shown(name) + " is not supported", where);
-  import_unsupported(node, where);
+  std::vector<const schema::Graph*> graphs;
+  for (std::size_t i = 0; i < op->num_graphs; ++i) {
+    const std::size_t index = op->first_graph + i;
+    const auto* graph =
+        index < node.inputs.size() ? node.inputs[index].arg.get<schema::GraphArgument>() : nullptr;
+    if (graph == nullptr)
+      fail(where + ": argument " + std::to_string(index + 1) + " of " + std::string(op->name) +
+           " is no graph");
+    graphs.push_back(graph->graph.get());
+  }
+  using Kind = HigherOrderOp::Kind;
+  if (op->kind == Kind::kGradMode && flag(0) != nullptr && !*flag(0) &&
+      !switches_gradients_on(*graphs[0]))
+    return inline_graph(node, op->first_graph, /*detach=*/true, where);
+  const bool autocast_off = op->kind == Kind::kAutocast && flag(2) != nullptr && !*flag(2);
+  if (autocast_off && num_autocasts_ == 0)
+    return inline_graph(node, op->first_graph, /*detach=*/false, where);
+
+  const std::size_t outer_autocasts = num_autocasts_;
+  if (op->kind == Kind::kAutocast) num_autocasts_ = autocast_off ? 0 : num_autocasts_ + 1;
+  Args args;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    const schema::NamedArgument& input = node.inputs[i];
+    if (input.kind && *input.kind == schema::ArgumentKind::kKeyword)
+      fail(where + ": argument " + shown(input.name) + " of " + std::string(op->name) +
+           " is given by name, wanted all by position");
+    const auto* graph = input.arg.get<schema::GraphArgument>();
+    if ((graph != nullptr) != op->is_graph(i))
+      fail(where + ": argument " + std::to_string(i + 1) + " of " + std::string(op->name) + " is " +
+           std::string(input.arg.tag()));
+    if (graph != nullptr)
+      args.emplace_back(import_subgraph(*graph, where));
+    else
+      args.push_back(import_argument(input.arg, values_, problems_,
+                                     where + ", argument " + std::to_string(i + 1)));
+  }
+  num_autocasts_ = outer_autocasts;
+  if (op->kind == Kind::kCond) check_branches(*graphs[0], *graphs[1], where);
+
+  // What the last of the graphs returns is what the node does, one alone or a tuple.
+  const schema::Graph& last = *graphs.back();
+  if (last.outputs.size() != node.outputs.size())
+    fail(where + ": its graph gives " + std::to_string(last.outputs.size()) +
+         " values, the node has " + std::to_string(node.outputs.size()));
+  if (node.is_hop_single_tensor_return.value_or(last.is_single_tensor_return) !=
+      last.is_single_tensor_return)
+    fail(where + ": node and graph differ in whether the result is one tensor or a tuple");
+  Node& made = graph_->create_node(Opcode::kCallFunction, Target::function(node.target),
+                                   std::move(args), {}, node.name.value_or(""));
+  made.meta() = node_meta(node);
+  if (last.is_single_tensor_return)
+    import_results(node, made, where);
+  else
+    define_elements(node.outputs, made, where);
+}
+
+void GraphImporter::check_branches(const schema::Graph& first, const schema::Graph& second,
+                                   const std::string& where) {
+  auto claim = [](const schema::Graph& graph, const schema::Argument& output) {
+    const auto* tensor = output.get<schema::TensorArgument>();
+    const auto found = tensor == nullptr
+                           ? graph.tensor_values.end()
+                           : std::ranges::find(graph.tensor_values, tensor->name,
+                                               &std::pair<std::string, schema::TensorMeta>::first);
+    return found == graph.tensor_values.end() ? nullptr : &found->second;
+  };
+  for (std::size_t i = 0; i < std::min(first.outputs.size(), second.outputs.size()); ++i) {
+    const schema::TensorMeta *a = claim(first, first.outputs[i]),
+                             *b = claim(second, second.outputs[i]);
+    if (a == nullptr || b == nullptr) continue;
+    if (a->dtype != b->dtype || a->sizes.size() != b->sizes.size() ||
+        a->device.type != b->device.type)
+      fail(where + ": its branches do not agree in value " + std::to_string(i + 1) + ": " +
+           meta_reader_.read(*a, "")->str() + " on " + a->device.type + " and " +
+           meta_reader_.read(*b, "")->str() + " on " + b->device.type);
+  }
+}
+
+void GraphImporter::swap_scope(Scope& scope) {
+  std::swap(module_, scope.module);
+  std::swap(graph_, scope.graph);
+  std::swap(values_, scope.values);
+  std::swap(metas_, scope.metas);
+  std::swap(droppable_, scope.droppable);
+}
+
+/// A get_attr node of the graph as a module.
+Node& GraphImporter::import_subgraph(const schema::GraphArgument& argument,
+                                     const std::string& where) {
+  if (!is_identifier(argument.name))
+    fail(where + ": unusable name of a graph, " + shown(argument.name));
+  std::string path = argument.name;
+  for (std::size_t i = 1; module_->attr_kind(path) != GraphOwner::AttrKind::kMissing; ++i)
+    path = argument.name + "_" + std::to_string(i);
+  module_->set_submodule(path, build_subgraph(argument, where + ", graph " + shown(path)));
+  return graph_->create_node(Opcode::kGetAttr, Target::string(path), {}, {}, path);
+}
+
+std::shared_ptr<GraphModule> GraphImporter::build_subgraph(const schema::GraphArgument& argument,
+                                                           const std::string& where) {
+  const schema::Graph& graph = *argument.graph;
+  Scope scope{std::make_shared<GraphModule>(std::make_shared<Graph>(), argument.name),
+              nullptr,
+              ValueTable(label_),
+              {},
+              {}};
+  scope.graph = &scope.module->graph();
+  swap_scope(scope);
+  index_metas(graph);
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+    const std::string at = where + ", input " + std::to_string(i);
+    const std::string* name = value_name(graph.inputs[i]);
+    if (name == nullptr)
+      fail(at + " is " + std::string(graph.inputs[i].tag()) + ", wanted a value");
+    Node& input = graph_->create_node(Opcode::kPlaceholder, Target::string(*name), {}, {}, *name);
+    values_.define(*name, {&input, kind_of_value(graph.inputs[i])}, at);
+    if (graph.inputs[i].get<schema::CustomObjArgument>() != nullptr)
+      problems_.add("custom objects are not supported", at);
+    else
+      set_meta(input, *name);
+  }
+  import_nodes(graph, where + ", ");
+  std::vector<Argument> results;
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i)
+    results.push_back(import_argument(graph.outputs[i], values_, problems_,
+                                      where + ", output " + std::to_string(i)));
+  if (graph.is_single_tensor_return && results.size() != 1)
+    fail(where + " gives one tensor and has " + std::to_string(results.size()) + " outputs");
+  graph_->output(graph.is_single_tensor_return ? results[0] : Argument::tuple(std::move(results)));
+  if (problems_.empty()) {
+    drop_unused();
+    graph_->lint({.strict = true});
+    module_->recompile();
+  }
+  swap_scope(scope);
+  return scope.module;
 }
 
 /// Puts the nodes of the graph that is input `graph_index` of `node` in its place; the inputs after

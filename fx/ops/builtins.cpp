@@ -11,6 +11,7 @@
 #include "fx/base/error.h"
 #include "fx/ops/builtin_values.h"
 #include "fx/ops/call.h"
+#include "fx/ops/higher_order.h"
 
 namespace fx {
 namespace {
@@ -510,6 +511,7 @@ static_assert(std::is_sorted(std::begin(kBuiltins), std::end(kBuiltins),
 }  // namespace
 
 Builtin find_builtin(std::string_view name) {
+  if (const HigherOrderOp* op = find_higher_order(name)) return op->run;
   const Row* row = std::lower_bound(std::begin(kBuiltins), std::end(kBuiltins), name,
                                     [](const Row& r, std::string_view n) { return r.name < n; });
   return row != std::end(kBuiltins) && row->name == name ? row->function : nullptr;

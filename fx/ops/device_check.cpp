@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "fx/base/error.h"
+#include "fx/ops/higher_order.h"
 
 namespace fx {
 namespace {
@@ -84,7 +85,7 @@ DevicePair devices_of(const Values& args, const KwValues& kwargs) {
 }  // namespace
 
 bool wants_one_device(const Function& function) {
-  if (function.kind() == FunctionKind::kWrapped) return false;
+  if (function.kind() == FunctionKind::kWrapped || find_higher_order(function)) return false;
   if (function.kind() == FunctionKind::kOperator && !function.name().starts_with("aten::"))
     return false;
   return !takes_several_devices(function.base_name());

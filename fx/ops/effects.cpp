@@ -6,6 +6,7 @@
 #include <shared_mutex>
 #include <unordered_set>
 
+#include "fx/ops/higher_order.h"
 #include "fx/ops/op_info.h"
 
 namespace fx {
@@ -95,7 +96,10 @@ Effects effects_of(const Function& function, const HasKwarg& has_kwarg) {
   const OpInfo& info = OpInfo::of(function);
   if (info.overloads.empty()) {
     // torch.tensor and friends have no operator and no effect; an unknown operator may do anything.
-    effects.other = function.kind() == FunctionKind::kOperator;
+    // Those of higher-order operators are those of their graphs: Node::is_impure asks them.
+    effects.other =
+        function.kind() == FunctionKind::kOperator ||
+        (function.name().starts_with(kHigherOrderPrefix) && find_higher_order(function) == nullptr);
     return effects;
   }
   effects = of_overloads(info, has_kwarg);

@@ -5,6 +5,7 @@
 
 #include "fx/analysis/alias.h"
 #include "fx/base/hash.h"
+#include "fx/graph/subgraphs.h"
 #include "fx/passes/argument_hash.h"
 #include "fx/passes/named_arguments.h"
 #include "fx/passes/nested.h"
@@ -113,7 +114,8 @@ class Merger {
     auto add_epoch = [&](Node& input) { key.epochs.push_back(epochs_[aliases_.set_of(input)]); };
     for (const Argument& arg : key.args) arg.for_each_node(add_epoch);
     for (const KwArg& kwarg : key.kwargs) kwarg.value.for_each_node(add_epoch);
-    if (node.op() == Opcode::kCallModule) key.epochs.push_back(attribute_epoch_);
+    if (node.op() == Opcode::kCallModule || higher_order_of(node) != nullptr)
+      key.epochs.push_back(attribute_epoch_);
     return key;
   }
 

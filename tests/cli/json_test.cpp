@@ -39,7 +39,7 @@ std::vector<JsonCall> json_calls() {
       {"info", {"info", digits()}, info},
       {"info_weights", {"info", digits(), "--weights"}, {"file", "weights"}},
       {"info_modules", {"info", digits(), "--depth", "1"}, {"file", "modules"}},
-      {"info_unsupported", {"info", zoo("cond")}, {"supported", "unsupported"}},
+      {"info_unsupported", {"info", zoo("custom_operator")}, {"supported", "unsupported"}},
       {"graph", {"graph", digits()}, {"file", "nodes"}},
       {"graph_after", {"graph", digits(), "--after", "fuse_conv_bn,dce"}, {"file", "nodes"}},
       {"opt",

@@ -25,6 +25,8 @@ def read(item):
     if "file" not in item:
         return item["value"]
     array = np.load(item["file"])
+    if array.dtype == np.dtype("V2"):  # bfloat16 of the zoo
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     tensor = torch.from_numpy(array)
     return tensor.view(torch.bfloat16) if item.get("bfloat16") else tensor
 
