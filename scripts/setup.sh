@@ -4,8 +4,8 @@
 #   scripts/setup.sh [build] [lint] [fuzz] [docs] [libtorch] [python-ref]
 #
 #   build       Debian packages: compiler, CMake, libraries
-#   lint        Debian packages: clang, clang-format, clang-tidy
-#   fuzz        Debian packages: clang with libFuzzer
+#   lint        Debian packages: clang-format, clang-tidy
+#   fuzz        Debian packages: libFuzzer
 #   docs        Debian packages: Doxygen; Sphinx with its theme in .deps/docs
 #   libtorch    LibTorch, unless one is found: the torch wheel and the two CUDA runtime wheels that its libraries
 #               are linked to, in .deps/libtorch (to link against, `import torch` does not work there)
@@ -19,10 +19,10 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 deps=$root/.deps
 torch_version=${FXCPP_TORCH_VERSION:-2.15.0}
 
-packages_build=(ccache cmake g++ git graphviz libbenchmark-dev libcli11-dev libgmock-dev libgtest-dev llvm-19-dev make mold
+packages_build=(ccache clang-19 cmake g++ git graphviz libbenchmark-dev libcli11-dev libgmock-dev libgtest-dev llvm-19-dev make mold
   libsimdjson-dev ninja-build nlohmann-json3-dev python3 python3-venv strace)
-packages_lint=(clang-19 clang-format-19 clang-tidy-19)
-packages_fuzz=(clang-19 libclang-rt-19-dev)
+packages_lint=(clang-format-19 clang-tidy-19)
+packages_fuzz=(libclang-rt-19-dev)
 packages_docs=(doxygen python3 python3-venv)
 
 say() { printf 'setup: %s\n' "$*" >&2; }

@@ -211,7 +211,10 @@ bool MatchSearch::same_module(const Node& pattern_node, const Node& node) const 
   if (!owner || !other) return pattern_node.target() == node.target();
   const auto a = owner->find_submodule(pattern_node.target().str());
   const auto b = other->find_submodule(node.target().str());
-  return a && b && typeid(*a) == typeid(*b);
+  if (!a || !b) return false;
+  const torch::nn::Module& x = *a;
+  const torch::nn::Module& y = *b;
+  return typeid(x) == typeid(y);
 }
 
 bool MatchSearch::same_attribute(const Node& pattern_node, const Node& node) const {

@@ -93,7 +93,7 @@ const Function* inplace_twin(const Function& function, const Overload& overload)
 class Reinplacer {
  public:
   Reinplacer(GraphModule& module, const Values& inputs, const ReinplaceOptions& options)
-      : module_(module), graph_(module.graph()), options_(options), aliases_(graph_) {
+      : graph_(module.graph()), options_(options), aliases_(graph_) {
     {
       // Outside training nobody asks for gradients of what is computed.
       const at::AutoGradMode grad(at::GradMode::is_enabled() && module.is_training());
@@ -332,7 +332,6 @@ class Reinplacer {
     return true;
   }
 
-  GraphModule& module_;
   Graph& graph_;
   const ReinplaceOptions& options_;
   const AliasAnalysis aliases_;

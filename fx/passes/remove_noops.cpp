@@ -116,7 +116,9 @@ class NoopFinder {
     if (!input || node.is_impure()) return nullptr;
     if (node.op() == Opcode::kCallModule) {
       const auto called = module_->find_submodule(node.target().str());
-      return called && typeid(*called) == typeid(torch::nn::IdentityImpl) ? input : nullptr;
+      if (!called) return nullptr;
+      const torch::nn::Module& module = *called;
+      return typeid(module) == typeid(torch::nn::IdentityImpl) ? input : nullptr;
     }
     // In-place changes of shape or strides are seen through one tensor and not through its view.
     if (aliases_.is_written(node)) return nullptr;

@@ -66,7 +66,7 @@ TEST(TensorMeta, P002_Formats) {
   EXPECT_TRUE(TensorMeta(torch::eye(3).to_sparse()).stride.empty());
   EXPECT_EQ(TensorMeta(torch::zeros(2)), TensorMeta(torch::ones(2)));
   EXPECT_NE(TensorMeta(torch::zeros(2)), TensorMeta(torch::zeros(3)));
-  EXPECT_THROW(TensorMeta(at::Tensor()), InternalError);
+  EXPECT_THROW(TensorMeta{at::Tensor()}, InternalError);
 }
 
 TEST(ShapeProp, P003_Errors) {
