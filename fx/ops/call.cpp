@@ -25,6 +25,26 @@ std::vector<std::unique_ptr<const WrappedFunction>>& implementations() {
 }
 std::mutex implementations_mutex;
 
+// Python's functions that make tensors: what LibTorch lets choose where the memory is.
+bool makes_tensor(const OpInfo& info) {
+  const auto chooses_memory = [](const Overload& overload) {
+    return std::any_of(overload.rules.begin(), overload.rules.end(),
+                       [](const ArgRule& rule) { return rule.name == "pin_memory"; });
+  };
+  return std::any_of(info.overloads.begin(), info.overloads.end(), chooses_memory);
+}
+
+// Takes the keyword out and returns its value, or nothing when it is not there or no bool.
+std::optional<bool> take_bool(KwValues& kwargs, std::string_view key) {
+  const auto found = std::find_if(kwargs.begin(), kwargs.end(), [&](const KwValue& kwarg) {
+    return kwarg.key.str() == key && kwarg.value.isBool();
+  });
+  if (found == kwargs.end()) return std::nullopt;
+  const bool value = found->value.toBool();
+  kwargs.erase(found);
+  return value;
+}
+
 Value call_overloads(const OpInfo& info, std::string_view name, Values& args, KwValues& kwargs) {
   torch::jit::Stack stack;
   const Overload* overload = &info.overloads.front();
@@ -34,16 +54,65 @@ Value call_overloads(const OpInfo& info, std::string_view name, Values& args, Kw
   return pack_results(stack, overload->handle.schema().returns().size());
 }
 
+// A torch function or a method, with the keywords that only Python's signatures have.
+Value call_python_signature(const OpInfo& info, std::string_view base_name, std::string_view name,
+                            Values& args, KwValues& kwargs) {
+  if (!kwargs.empty() && base_name == "nonzero") {
+    if (take_bool(kwargs, "as_tuple").value_or(false)) {
+      static const OpInfo& by_dimension = OpInfo::of(*Function::get("aten::nonzero_numpy"));
+      return c10::ivalue::Tuple::create(elements(call_overloads(by_dimension, name, args, kwargs)));
+    }
+  }
+  if (kwargs.empty() || !makes_tensor(info)) return call_overloads(info, name, args, kwargs);
+  const bool requires_grad = take_bool(kwargs, "requires_grad").value_or(false);
+  Value made = call_overloads(info, name, args, kwargs);
+  if (requires_grad) made.toTensor().set_requires_grad(true);
+  return made;
+}
+
 // Tensor methods that are conversions, not operators.
 std::optional<at::ScalarType> dtype_of_conversion(std::string_view method) {
   static const std::unordered_map<std::string_view, at::ScalarType> kConversions = {
-      {"float", at::kFloat},       {"double", at::kDouble}, {"half", at::kHalf},
-      {"bfloat16", at::kBFloat16}, {"long", at::kLong},     {"int", at::kInt},
-      {"short", at::kShort},       {"char", at::kChar},     {"byte", at::kByte},
-      {"bool", at::kBool}};
+      {"float", at::kFloat},
+      {"double", at::kDouble},
+      {"half", at::kHalf},
+      {"bfloat16", at::kBFloat16},
+      {"long", at::kLong},
+      {"int", at::kInt},
+      {"short", at::kShort},
+      {"char", at::kChar},
+      {"byte", at::kByte},
+      {"bool", at::kBool},
+      {"cfloat", at::kComplexFloat},
+      {"chalf", at::kComplexHalf},
+      {"cdouble", at::kComplexDouble}};
   auto found = kConversions.find(method);
   if (found == kConversions.end()) return std::nullopt;
   return found->second;
+}
+
+// Where methods take their tensor: behind another argument in polygamma(n, self) and
+// where(condition, self, other).
+std::size_t position_of_self(const OpInfo& info) {
+  const std::vector<ArgRule>& rules = info.overloads.front().rules;
+  const auto self = std::find_if(rules.begin(), rules.end(),
+                                 [](const ArgRule& rule) { return rule.name == "self"; });
+  return self == rules.end() ? 0 : static_cast<std::size_t>(self - rules.begin());
+}
+
+// The methods behind Python's operators, x.__rsub__(y): the built-in "operator.sub". Null for
+// other names.
+Builtin find_operator_method(std::string_view name, bool& reversed) {
+  if (name.size() < 5 || !name.starts_with("__") || !name.ends_with("__")) return nullptr;
+  const std::string_view base = name.substr(2, name.size() - 4);
+  const auto find = [](std::string_view op) {
+    const bool is_keyword = op == "and" || op == "or";
+    return find_builtin("operator." + std::string(op) + (is_keyword ? "_" : ""));
+  };
+  reversed = false;
+  if (Builtin builtin = find(base)) return builtin;
+  reversed = base.starts_with('r');
+  return reversed ? find(base.substr(1)) : nullptr;
 }
 
 }  // namespace
@@ -66,6 +135,8 @@ Value call(const Function& function, Values args, KwValues kwargs) {
       if (info.overloads.empty())
         throw RunError(ErrorCode::kUnknownOperator,
                        "this process has no operator " + str_repr(function.name()));
+      if (function.kind() == FunctionKind::kTorch)
+        return call_python_signature(info, function.base_name(), function.name(), args, kwargs);
       return call_overloads(info, function.name(), args, kwargs);
     }
     case FunctionKind::kBuiltin:
@@ -124,6 +195,12 @@ Value call_method(std::string_view name, Values args, KwValues kwargs) {
     if (name == "tolist" && self.dim() == 0) return Value(self.item());
     if (name == "requires_grad_") return Value(self.set_requires_grad(true));
   }
+  if (args.size() == 1 && kwargs.size() == 1 && kwargs[0].key.str() == "memory_format" &&
+      kwargs[0].value.isInt()) {
+    if (auto dtype = dtype_of_conversion(name))
+      return self.to(*dtype, /*non_blocking=*/false, /*copy=*/false,
+                     static_cast<at::MemoryFormat>(kwargs[0].value.toInt()));
+  }
   if (name == "__getitem__" && args.size() == 2) return get_item(args[0], args[1]);
   if (name == "to" && args.size() > 1 && args.size() <= 5 &&
       (args[1].isDevice() || args[1].isString())) {
@@ -135,34 +212,47 @@ Value call_method(std::string_view name, Values args, KwValues kwargs) {
     args.resize(1);
   }
   const OpInfo& info = OpInfo::of_method(name);
-  if (info.overloads.empty())
-    throw RunError(ErrorCode::kUnknownOperator, "a Tensor has no method " + str_repr(name));
-  // view(2, 3) means view([2, 3]), also for reshape, permute, repeat, expand ...
-  if (args.size() > 2 && args[1].isInt()) {
-    bool all_ints = true;
-    for (std::size_t i = 1; i < args.size(); ++i) all_ints &= args[i].isInt();
-    const ArgRule* second =
-        info.overloads[0].rules.size() > 1 ? &info.overloads[0].rules[1] : nullptr;
-    if (all_ints && second && second->conversion == Conversion::kIntList) {
+  if (info.overloads.empty()) {
+    bool reversed = false;
+    const Builtin builtin = find_operator_method(name, reversed);
+    if (!builtin)
+      throw RunError(ErrorCode::kUnknownOperator, "a Tensor has no method " + str_repr(name));
+    if (reversed && args.size() == 2) std::swap(args[0], args[1]);
+    return builtin(args, kwargs);
+  }
+  if (const std::size_t position = position_of_self(info); position > 0) {
+    Value object = std::move(args[0]);
+    args.erase(args.begin());
+    if (position <= args.size())
+      args.insert(args.begin() + static_cast<std::ptrdiff_t>(position), std::move(object));
+    else
+      kwargs.push_back({Symbol("self"), std::move(object)});
+    return call_overloads(info, name, args, kwargs);
+  }
+  if (gathers_ints(info.overloads[0]) && args.size() > 1) {
+    if (std::all_of(args.begin() + 1, args.end(), [](const Value& v) { return v.isInt(); })) {
       c10::List<std::int64_t> list;
       for (std::size_t i = 1; i < args.size(); ++i) list.push_back(args[i].toInt());
       args.resize(1);
       args.emplace_back(std::move(list));
     }
-  } else if (args.size() == 2 && args[1].isInt() && info.overloads[0].rules.size() > 1 &&
-             info.overloads[0].rules[1].conversion == Conversion::kIntList &&
-             info.overloads[0].num_positional == 2) {
-    args[1] = c10::List<std::int64_t>({args[1].toInt()});
   }
-  return call_overloads(info, name, args, kwargs);
+  return call_python_signature(info, name, name, args, kwargs);
+}
+
+bool gathers_ints(const Overload& overload) {
+  return overload.num_positional == 2 && overload.rules[1].conversion == Conversion::kIntList;
 }
 
 bool is_operator_method(std::string_view name) {
   constexpr std::string_view kOthers[] = {"__getitem__",    "cpu",        "cuda",     "dim",
                                           "item",           "ndimension", "nelement", "numel",
                                           "requires_grad_", "size",       "stride",   "tolist"};
-  return std::find(std::begin(kOthers), std::end(kOthers), name) == std::end(kOthers) &&
-         !dtype_of_conversion(name);
+  if (std::find(std::begin(kOthers), std::end(kOthers), name) != std::end(kOthers) ||
+      dtype_of_conversion(name))
+    return false;
+  const OpInfo& info = OpInfo::of_method(name);
+  return info.overloads.empty() || position_of_self(info) == 0;
 }
 
 void register_wrapped_function(std::string_view name, WrappedFunction implementation) {

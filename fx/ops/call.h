@@ -46,6 +46,10 @@ Value call(const Function& function, Values args, KwValues kwargs = {});
 /// cpu, size ...), or an object of a class registered with torch::class_.
 Value call_method(std::string_view name, Values args, KwValues kwargs = {});
 
+/// Whether ints behind the tensor of a method are one list, as in view(2, 3), reshape, permute,
+/// repeat, expand: its only other positional argument is a list of ints. roll(1, 0) has two.
+bool gathers_ints(const Overload& overload);
+
 /// Whether call_method(name) on a tensor always means the ATen operator of that name, so that a
 /// caller may resolve it once.
 bool is_operator_method(std::string_view name);

@@ -136,6 +136,9 @@ std::string operator_name_of_torch_function(const Function& function) {
   if (function.kind() != FunctionKind::kTorch) return {};
   std::string_view path = function.name();
   path.remove_prefix(std::string_view("torch.").size());
+  // The few that Python calls otherwise than LibTorch does.
+  if (path == "nn.functional.logsigmoid") return "aten::log_sigmoid";
+  if (path == "_segment_reduce") return "aten::segment_reduce";
   // torch.linalg.norm is aten::linalg_norm; torch.nn.functional.relu is aten::relu.
   std::string prefix;
   for (std::string_view family : {"linalg", "special", "fft"})

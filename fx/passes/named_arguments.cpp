@@ -109,7 +109,8 @@ std::optional<NamedArguments> NamedArguments::of(const Node& node) {
   if (node.op() == Opcode::kCallFunction && node.target().is_function())
     info = &OpInfo::of(*node.target().function());
   else if (node.op() == Opcode::kCallMethod)
-    info = &OpInfo::of_method(node.target().str());
+    info =
+        is_operator_method(node.target().str()) ? &OpInfo::of_method(node.target().str()) : nullptr;
   if (!info) return std::nullopt;
   const Overload* chosen = nullptr;
   for (const Overload& overload : info->overloads) {

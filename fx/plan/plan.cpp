@@ -223,12 +223,9 @@ class Planner {
 
   // view(2, 3) means view([2, 3]): joins constant ints. False when the values decide what is meant.
   static bool spread_list(const Overload& first, std::vector<Operand>& args) {
-    if (args.size() < 2 || first.rules.size() < 2 ||
-        first.rules[1].conversion != Conversion::kIntList)
-      return true;
+    if (args.size() < 2 || !gathers_ints(first)) return true;
     const auto is_int = [](const Operand& operand) { return operand.constant.isInt(); };
     if (!is_int(args[1])) return args[1].kind != Operand::Kind::kSlot;
-    if (args.size() == 2 && first.num_positional != 2) return true;
     if (!std::all_of(args.begin() + 1, args.end(), is_int)) return false;
     c10::List<std::int64_t> list;
     for (std::size_t i = 1; i < args.size(); ++i) list.push_back(args[i].constant.toInt());
