@@ -5,7 +5,7 @@ JOBS ?= $(shell nproc)
 BUILD := build/$(PRESET)
 
 .DEFAULT_GOAL := build
-.PHONY: help build demo test test-zoo bench bench-kernels docs install format format-check tidy layers slowest setup python-ref clean distclean
+.PHONY: help build demo test test-zoo test-opinfo bench bench-kernels docs install format format-check tidy layers slowest setup python-ref clean distclean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /: /'
@@ -23,6 +23,10 @@ test: setup ## build and run all tests
 test-zoo: setup python-ref ## export the models of docs/zoo.md, run them, and write the page (ZOO_PYTHON: a Python with transformers and timm)
 	@scripts/build.sh $(PRESET) $(JOBS) zoo_report
 	@scripts/zoo.sh $(BUILD)
+
+test-opinfo: setup python-ref ## run the samples of PyTorch's operator database, and write docs/opinfo.md
+	@scripts/build.sh $(PRESET) $(JOBS) opinfo_report
+	@scripts/opinfo.sh $(BUILD)
 
 bench: setup ## build the benchmarks, optimised, and compare with Python's torch.fx
 	@scripts/build.sh release $(JOBS) bench

@@ -108,7 +108,8 @@ Tensors lower_logit(const Call& call) {
   return float_function(call, [&](const Num& x) {
     if (!call.has("eps")) return inverse(x);
     const Num low = call.checked_number("eps", type);
-    return inverse(at_most(at_least(x, low), (1.0 - low).rounded(type)));
+    // In eager's order, which shows where the bounds are crossed (eps > 0.5).
+    return inverse(select(x < low, low, at_most(x, (1.0 - low).rounded(type))));
   });
 }
 
