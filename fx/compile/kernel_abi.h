@@ -19,6 +19,9 @@ struct KernelShape {
   bool lanes_reduced = false;
   /// The row has a second reduced axis, around that of the lanes.
   bool outer_reduced = false;
+  /// Long rows of an input do not follow each other in memory, as those of a half: the processor does
+  /// not see the next one coming.
+  bool rows_apart = false;
   /// Lanes along a kept axis: vectors beside each other at most that are done at a time.
   std::uint8_t columns = 1;
   /// By operand. One that does not move along the lanes' axis is kZero.

@@ -16,6 +16,9 @@ namespace {
 // Work (elements times operations) below which another thread costs more than it saves.
 constexpr std::int64_t kGrain = 1 << 17;
 
+// Bytes of a row after which hardware that reads ahead has to start anew.
+constexpr std::int64_t kLongRow = 2048;
+
 // Where a guard is false an address may be outside of its tensor, and that of an index is a number:
 // arithmetic on integers, not on pointers.
 char* moved(char* pointer, std::int64_t bytes) {
@@ -170,6 +173,12 @@ bool Kernel::Call::choose_shape() {
     shape_.lane_strides.push_back(lane_.strides[k] == 0                 ? LaneStride::kZero
                                   : lane_.strides[k] == element_size(k) ? LaneStride::kUnit
                                                                         : LaneStride::kAny);
+  for (std::size_t k = 0; k < count && !kept_.empty() && reduce_.size == 1; ++k) {
+    const std::int64_t bytes = lane_.size * element_size(k);
+    const std::int64_t outer = kept_.back().strides[k];
+    shape_.rows_apart |= nest_.operands[k].input >= 0 && bytes >= kLongRow && outer != 0 &&
+                         outer != bytes && shape_.lane_strides[k] == LaneStride::kUnit;
+  }
   return true;
 }
 

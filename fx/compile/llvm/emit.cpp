@@ -11,6 +11,12 @@ namespace fx::loops {
 using ::llvm::BasicBlock;
 using ::llvm::Value;
 
+namespace {
+
+constexpr std::size_t kManySteps = 120;
+
+}  // namespace
+
 unsigned unrolling(std::size_t steps) {
   if (steps <= 12) return 4;
   return steps <= 60 ? 2 : 1;
@@ -113,6 +119,13 @@ void KernelEmitter::trap(Value* condition, Value* mask) {
 Value* KernelEmitter::load(const NestValue& v, Value* mask) {
   const auto at = static_cast<std::size_t>(v.index);
   LaneMemory::Selection selection{.mask = mask};
+  if (prefetches_ && v.args[0] < 0 && shape_.lane_strides[at] == LaneStride::kUnit &&
+      nest_.operands[at].gathered.empty()) {
+    // The operands: an address, to read, into the second level of cache, data.
+    Value* ahead = offset(base_[at], strides_[at].outer);
+    ir_.CreateIntrinsic(::llvm::Intrinsic::prefetch, {ir_.getPtrTy()},
+                        {ahead, ir_.getInt32(0), ir_.getInt32(2), ir_.getInt32(1)});
+  }
   if (v.args[0] >= 0) selection.guard = value(v.args[0]);
   for (std::size_t i = 0; i < nest_.operands[at].gathered.size(); ++i) {
     const ValueId index = v.args[1 + i];
@@ -260,18 +273,23 @@ void KernelEmitter::emit_pointwise() {
         ++varying;
     }
   const unsigned unroll = unrolling(varying);
+  prefetches_ = shape_.rows_apart;
   const auto at = [&](Value* i) {
     for (std::size_t k = 0; k < base_.size(); ++k)
       base_[k] = offset(row_pointers_[k], ir_.CreateMul(i, strides_of_lane(k)));
   };
   Value* chunk = ir_.getInt64(std::int64_t{lanes_} * unroll);
-  Value* main_end = ir_.CreateSub(n_lane_, ir_.CreateSRem(n_lane_, chunk));
-  counted_loop(ir_, ir_.getInt64(0), main_end, chunk, "main", [&](Value* i) {
-    for (unsigned u = 0; u < unroll; ++u) {
-      at(ir_.CreateAdd(i, ir_.getInt64(std::int64_t{u} * lanes_)));
-      steps(list, nullptr, nullptr, nullptr);
-    }
-  });
+  // Beside so many steps masks cost nothing, and the code is made once instead of twice.
+  const bool all_masked = varying > kManySteps;
+  Value* main_end =
+      all_masked ? ir_.getInt64(0) : ir_.CreateSub(n_lane_, ir_.CreateSRem(n_lane_, chunk));
+  if (!all_masked)
+    counted_loop(ir_, ir_.getInt64(0), main_end, chunk, "main", [&](Value* i) {
+      for (unsigned u = 0; u < unroll; ++u) {
+        at(ir_.CreateAdd(i, ir_.getInt64(std::int64_t{u} * lanes_)));
+        steps(list, nullptr, nullptr, nullptr);
+      }
+    });
   counted_loop(ir_, main_end, n_lane_, ir_.getInt64(lanes_), "rest", [&](Value* i) {
     at(i);
     steps(list, memory_.mask_below(i, n_lane_), nullptr, nullptr);

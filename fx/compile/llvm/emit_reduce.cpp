@@ -82,7 +82,9 @@ void KernelEmitter::emit_row() {
   reduced_.assign(nest_.reductions.size(), nullptr);
   for (std::size_t s = 0; s < nest_.loops.size(); ++s) {
     steps(nest_.rows[s], nullptr, nullptr, nullptr);
+    prefetches_ = s == 0 && shape_.rows_apart;
     emit_row_loop(s);
+    prefetches_ = false;
     base_ = row_pointers_;
   }
   steps(nest_.rows.back(), nullptr, nullptr, nullptr);

@@ -5,6 +5,7 @@
 #include <llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h>
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
 #include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/OptBisect.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Support/TargetSelect.h>
@@ -34,6 +35,26 @@ std::string text_of(::llvm::Error error) { return ::llvm::toString(std::move(err
 bool narrow_wanted() {
   const char* bits = std::getenv("FXCPP_VECTOR_BITS");
   return bits && std::string_view(bits) == "256";
+}
+
+// Leaves out what costs a third of code generation and does nothing for kernels: their addresses
+// are a pointer and a constant as they are written, and the processors reorder themselves.
+class PassGate : public ::llvm::OptPassGate {
+ public:
+  bool isEnabled() const override { return true; }
+  bool shouldRunPass(const ::llvm::StringRef name, ::llvm::StringRef) override {
+    return name != "Loop Strength Reduction" &&
+           name != "Canonicalize Freeze Instructions in Loops" &&
+           name != "Post RA top-down list latency scheduler";
+  }
+};
+
+// A context for one kernel.
+std::unique_ptr<::llvm::LLVMContext> new_context() {
+  static auto* gate = new PassGate();  // never destroyed, as the compiler itself
+  auto context = std::make_unique<::llvm::LLVMContext>();
+  context->setOptPassGate(*gate);
+  return context;
 }
 
 // The compiler of this process. Never destroyed: code may run until the very end.
@@ -147,7 +168,7 @@ class LlvmCode : public KernelCode {
  public:
   LlvmCode(const Nest& nest, const KernelShape& shape) {
     Jit& jit = Jit::get();
-    auto context = std::make_unique<::llvm::LLVMContext>();
+    std::unique_ptr<::llvm::LLVMContext> context = new_context();
     const std::string name = "fx_kernel";
     auto module = jit.build(*context, nest, shape, name);
     lanes_ = lanes_of(nest, jit.target());
@@ -179,6 +200,7 @@ std::string key_of(const Nest& nest, const KernelShape& shape) {
   add(nest.axes.size());
   add(shape.lanes_reduced);
   add(shape.outer_reduced);
+  add(shape.rows_apart);
   add(shape.columns);
   for (std::size_t k = 0; k < nest.operands.size(); ++k) {
     add(nest.operands[k].type);
@@ -258,8 +280,8 @@ std::shared_ptr<const KernelCode> compile_kernel(const Nest& nest, const KernelS
 }
 
 std::string kernel_text(const Nest& nest, const KernelShape& shape, CodeStage stage) {
-  ::llvm::LLVMContext context;
-  auto module = Jit::get().build(context, nest, shape, "fx_kernel");
+  const std::unique_ptr<::llvm::LLVMContext> context = new_context();
+  auto module = Jit::get().build(*context, nest, shape, "fx_kernel");
   if (stage == CodeStage::kAssembly) return Jit::get().assembly(*module);
   std::string text;
   ::llvm::raw_string_ostream stream(text);

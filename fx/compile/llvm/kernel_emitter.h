@@ -102,6 +102,7 @@ class KernelEmitter {
   std::vector<Value*> base_;                     // by operand: where lane 0 is now
   std::vector<Value*> values_;                   // by value: the last computed
   std::vector<Value*> reduced_;                  // by reduction
+  bool prefetches_ = false;                      // what the next row reads, while this one is read
   std::vector<bool> uniform_;                    // by value
   const std::vector<Value*>* shared_ = nullptr;  // by value: those that are uniform are there
 };
