@@ -300,8 +300,8 @@ class Loader {
     if (const auto constants = object.find("constants"))
       for (const auto& [path, index] : named(*constants, tensors_.size(), "tensor"))
         module->set_constant(path, tensor(index));
-    const JsonObject state(object.at("state"),
-                           {"non_persistent", "in_spec", "out_spec", "guards", "meta", "values"});
+    const JsonObject state(object.at("state"), {"non_persistent", "in_spec", "out_spec", "guards",
+                                                "meta", "values", "exported"});
     state.at("non_persistent").for_each([&](const JsonValue& json) {
       const std::string path(json.to_string());
       if (module->attr_kind(path) != GraphOwner::AttrKind::kBuffer)
@@ -314,6 +314,8 @@ class Loader {
     module->set_specs(std::move(in_spec), std::move(out_spec));
     module->set_input_guards(read_guards(state.at("guards")));
     read_meta(state.at("meta"), module->meta());
+    if (const auto json = state.find("exported"))
+      module->meta().set(kPt2OriginKey, read_origin(*json, shown(archive_.zip->path())));
 
     const std::string record = "fxa/graph/" + std::to_string(object.at("graph").to_int()) + ".fx";
     const std::string label = shown(archive_.zip->path()) + ": " + record;

@@ -223,6 +223,8 @@ class Contents {
     if (module.out_spec()) write_spec(json.key("out_spec"), *module.out_spec());
     write_guards(json.key("guards"), module.input_guards());
     write_meta(json.key("meta"), module.meta());
+    const auto* origin = module.meta().get<Pt2OriginPtr>(kPt2OriginKey);
+    if (origin && *origin) write_origin(json.key("exported"), **origin);
     if (options_.node_meta) write_values(json.key("values"), module.graph());
   }
 

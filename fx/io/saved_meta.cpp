@@ -9,6 +9,7 @@
 #include "fx/graph/text_literals.h"
 #include "fx/io/import_export.h"
 #include "fx/io/shown.h"
+#include "fx/io/treespec.h"
 
 namespace fx::io {
 namespace {
@@ -291,6 +292,66 @@ void read_meta(const JsonValue& json, Meta& meta) {
       item.fail(error.text());
     }
   });
+}
+
+namespace {
+
+void write_strings(JsonWriter& json, const char* key, const Strings& strings) {
+  json.key(key).begin_array();
+  for (const std::string& text : strings) write_text(json, text, "what an exported program says");
+  json.end_array();
+}
+
+Strings read_strings(const JsonValue& json) {
+  Strings strings;
+  json.for_each([&](const JsonValue& item) { strings.emplace_back(item.to_string()); });
+  return strings;
+}
+
+}  // namespace
+
+void write_origin(JsonWriter& json, const Pt2Origin& origin) {
+  json.begin_object().key("in_spec");
+  write_text(json, origin.in_spec_text, "the tree of inputs");
+  json.key("out_spec");
+  write_text(json, origin.out_spec_text, "the tree of outputs");
+  json.key("named_tuples").begin_array();
+  for (const auto& [name, fields] : origin.namedtuple_fields) {
+    json.begin_object();
+    write_strings(json, "type", {name});
+    write_strings(json, "fields", fields);
+    json.end_object();
+  }
+  json.end_array();
+  write_strings(json, "arguments", origin.forward_arg_names);
+  write_strings(json, "guards", origin.guards_code);
+  write_strings(json, "modules", origin.modules);
+  write_strings(json, "verifiers", origin.verifiers);
+  json.key("inputs").integer(static_cast<std::int64_t>(origin.num_inputs)).end_object();
+}
+
+Pt2OriginPtr read_origin(const JsonValue& json, const std::string& label) {
+  const JsonObject object(json, {"in_spec", "out_spec", "named_tuples", "arguments", "guards",
+                                 "modules", "verifiers", "inputs"});
+  auto origin = std::make_shared<Pt2Origin>();
+  object.at("named_tuples").for_each([&](const JsonValue& item) {
+    const JsonObject row(item, {"type", "fields"});
+    const Strings type = read_strings(row.at("type"));
+    if (type.size() != 1) item.fail("one type is wanted");
+    origin->namedtuple_fields.emplace_back(type[0], read_strings(row.at("fields")));
+  });
+  auto spec = [&](const char* key, std::string& text, TreeSpec& tree) {
+    text = object.at(key).to_string();
+    if (!text.empty()) tree = parse_treespec(text, label + ": " + key, origin->namedtuple_fields);
+  };
+  spec("in_spec", origin->in_spec_text, origin->in_spec);
+  spec("out_spec", origin->out_spec_text, origin->out_spec);
+  origin->forward_arg_names = read_strings(object.at("arguments"));
+  origin->guards_code = read_strings(object.at("guards"));
+  origin->modules = read_strings(object.at("modules"));
+  origin->verifiers = read_strings(object.at("verifiers"));
+  origin->num_inputs = static_cast<std::size_t>(object.at("inputs").to_int(0, 1 << 30));
+  return origin;
 }
 
 void write_values(JsonWriter& json, const Graph& graph) {

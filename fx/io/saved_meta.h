@@ -10,6 +10,7 @@
 #include "fx/graph/graph_module.h"
 #include "fx/io/json.h"
 #include "fx/io/json_writer.h"
+#include "fx/io/pt2_origin.h"
 #include "fx/io/value_meta.h"
 
 namespace fx::io {
@@ -30,6 +31,12 @@ std::vector<InputGuard> read_guards(const JsonValue& json);
 /// Entries of types that an archive holds; the others are left out.
 void write_meta(JsonWriter& json, const Meta& meta);
 void read_meta(const JsonValue& json, Meta& meta);
+
+/// What an exported program says besides (texts of its tree specs, guards, names of arguments), for
+/// fx::save_pt2.
+void write_origin(JsonWriter& json, const Pt2Origin& origin);
+/// `label` starts error messages. @throws ImportError kBadTreespec
+Pt2OriginPtr read_origin(const JsonValue& json, const std::string& label);
 
 /// "val" of the nodes that have one, by name.
 void write_values(JsonWriter& json, const Graph& graph);

@@ -137,6 +137,11 @@ class Propagation : public FakeTensorProp {
 
   void record_value(Node& node, const Value& value) override { values_.emplace(&node, value); }
 
+  // Nothing is written to the module, thus a copy.
+  Value run_subgraph(GraphModule& graph, Values inputs) override {
+    return FakeTensorProp::run_subgraph(*graph.deep_copy(), std::move(inputs));
+  }
+
   const std::unordered_map<const Node*, std::string>& failures() const { return failures_; }
 
   /// Null for what is not known.

@@ -6,13 +6,18 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "fx/base/error.h"
 #include "fx/graph/module_types.h"
+#include "fx/graph/subgraphs.h"
 #include "fx/graph/tensor_meta.h"
 #include "fx/interpret/value_map.h"
+#include "fx/ops/higher_order.h"
 #include "fx/ops/op_info.h"
 #include "fx/ops/value_tensors.h"
+#include "fx/passes/nested.h"
 #include "fx/passes/rng_guard.h"
 #include "fx/passes/tools_common.h"
 
@@ -71,7 +76,56 @@ void set_devices(NestedTensorMeta& meta, const Value& value, auto&& device_of) {
   }
 }
 
+std::shared_ptr<GraphModule> graph_of(const Value& value) {
+  if (!value.isCapsule()) return nullptr;
+  const auto holder = value.toCapsule();
+  const auto* module = dynamic_cast<const ModuleValue*>(holder.get());
+  return module ? std::dynamic_pointer_cast<GraphModule>(module->module) : nullptr;
+}
+
+bool has_loop(GraphModule& module) {
+  bool found = false;
+  for_each_graph_module(module, [&](GraphModule& nested) {
+    for (const Node& node : nested.graph().nodes()) {
+      const HigherOrderOp* op = higher_order_of(node);
+      found |= op != nullptr && op->kind == HigherOrderOp::Kind::kWhileLoop;
+    }
+  });
+  return found;
+}
+
+/// Stands in for a graph that a higher-order operator is given.
+class FakeGraph : public torch::nn::Module {
+ public:
+  explicit FakeGraph(std::function<Value(Values)> run) : run_(std::move(run)) {}
+
+  static void make_callable() {
+    ModuleType type;
+    type.name = type.short_name = "FakeGraph";
+    type.call = [](torch::nn::Module& self, Values inputs, KwValues) {
+      return static_cast<FakeGraph&>(self).run_(std::move(inputs));
+    };
+    register_module_type(typeid(FakeGraph), std::move(type));
+  }
+
+ private:
+  std::function<Value(Values)> run_;
+};
+
 }  // namespace
+
+Value FakeTensorProp::stand_in_for(const std::shared_ptr<GraphModule>& graph) {
+  static const bool callable = (FakeGraph::make_callable(), true);
+  static_cast<void>(callable);
+  return Value::make_capsule(c10::make_intrusive<ModuleValue>(std::make_shared<FakeGraph>(
+      [this, graph](Values inputs) { return run_subgraph(*graph, std::move(inputs)); })));
+}
+
+Value FakeTensorProp::run_subgraph(GraphModule& graph, Values inputs) {
+  FakeTensorProp inner(graph);
+  inner.devices_ = devices_;
+  return inner.run(std::move(inputs));
+}
 
 Value FakeTensorProp::propagate(Values inputs) {
   const at::NoGradGuard no_grad;
@@ -145,6 +199,18 @@ Value FakeTensorProp::get_attr(std::string_view target, Values args, KwValues kw
 Value FakeTensorProp::call_function(const Target& target, Values args, KwValues kwargs) {
   const OpInfo& info = OpInfo::of(*target.function());
   check_values_do_not_matter(info, target.str());
+  if (const HigherOrderOp* op = find_higher_order(*target.function())) {
+    // Under autocast only values tell dtypes: the graph itself runs, on zeros.
+    const bool has_values = op->kind == HigherOrderOp::Kind::kAutocast;
+    for (Value& arg : args)
+      if (const auto graph = graph_of(arg)) {
+        if (!has_values)
+          arg = stand_in_for(graph);
+        else if (has_loop(*graph))
+          throw RunError(ErrorCode::kNotRunnable,
+                         "how often a loop under autocast runs depends on values");
+      }
+  }
   const Place place = take_devices(args, kwargs);
   bool has_tensor = false;
   for (const Value& arg : args)

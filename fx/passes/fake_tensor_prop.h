@@ -22,6 +22,9 @@ namespace fx {
 /// random generators are put back. Operators whose results depend on the values of tensors fail:
 /// item(), nonzero. Own functions and modules must not look at values.
 ///
+/// Graphs that a higher-order operator is given are run the same way, and their nodes annotated:
+/// both branches of cond, which have to agree, and one step of a loop.
+///
 ///     FakeTensorProp(gm).propagate({torch::empty({64, 3, 224, 224}, torch::kMeta)});
 class FakeTensorProp : public Interpreter {
  public:
@@ -38,6 +41,10 @@ class FakeTensorProp : public Interpreter {
   Value call_module(std::string_view target, Values args, KwValues kwargs) override;
   void record_value(Node& node, const Value& value) override;
 
+ protected:
+  /// Runs a graph that a higher-order operator is given.
+  virtual Value run_subgraph(GraphModule& graph, Values inputs);
+
  private:
   // Where a result is, and whether that was asked for.
   struct Place {
@@ -47,6 +54,7 @@ class FakeTensorProp : public Interpreter {
   Value without_memory(const Value& value);
   Value placed(const Value& result, Place place);
   Place take_devices(Values& args, KwValues& kwargs) const;
+  Value stand_in_for(const std::shared_ptr<GraphModule>& graph);
 
   GraphModule& target_;
   // The device that a tensor stands for, and the tensor, which keeps the key its own.

@@ -1,0 +1,498 @@
+// Higher-order operators: cond, while_loop, scan, map, autocast, gradient mode. That programs of
+// Python give Python's results is zoo_test.cpp's matter, that Python runs what was saved
+// save_pt2_python_test.cpp's; this is about effects, errors, passes and what is written.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <functional>
+#include <stop_token>
+#include <thread>
+
+#include "fx/analysis/alias.h"
+#include "fx/base/error.h"
+#include "fx/graph/text.h"
+#include "fx/interpret/interpreter.h"
+#include "fx/io/import_export.h"
+#include "fx/io/save_module.h"
+#include "fx/io/save_pt2.h"
+#include "fx/ops/stop.h"
+#include "fx/passes/cse.h"
+#include "fx/passes/dce.h"
+#include "fx/passes/fake_tensor_prop.h"
+#include "fx/passes/shape_prop.h"
+#include "tests/io/archive_builder.h"
+#include "tests/io/saved_again.h"
+#include "tests/io/zoo.h"
+
+namespace fx::io {
+namespace {
+
+using nlohmann::ordered_json;
+using testing::expect_import_error;
+using ::testing::HasSubstr;
+using testing::ProgramFile;
+using testing::source_path;
+using testing::TempDir;
+
+constexpr const char* kCond = "torch.ops.higher_order.cond";
+constexpr const char* kWhile = "torch.ops.higher_order.while_loop";
+constexpr const char* kScan = "torch.ops.higher_order.scan";
+constexpr const char* kMap = "torch.ops.higher_order.map_impl";
+
+at::Tensor vec(std::vector<float> values) { return torch::tensor(values); }
+
+std::shared_ptr<GraphModule> zoo(const std::string& name) {
+  return load(source_path("tests/io/zoo/" + name + ".pt2"));
+}
+
+/// A graph of operators with those inputs; `build` returns the result.
+std::shared_ptr<GraphModule> body(const std::vector<std::string>& inputs,
+                                  const std::function<Argument(Graph&, Args)>& build) {
+  auto graph = std::make_shared<Graph>();
+  Args args;
+  for (const std::string& name : inputs) args.emplace_back(graph->placeholder(name));
+  graph->output(build(*graph, args));
+  return std::make_shared<GraphModule>(graph, "Body");
+}
+
+std::shared_ptr<GraphModule> calls(const std::string& op, const std::string& other = "") {
+  return body({"x"}, [&](Graph& g, const Args& args) -> Argument {
+    Node& value = g.call_function(op, args);
+    return Argument::tuple({other.empty() ? value : g.call_function(other, {value})});
+  });
+}
+
+/// cond(x.sum() > 0, on_true, on_false, (x,))[0]
+std::shared_ptr<GraphModule> branch(std::shared_ptr<GraphModule> on_true,
+                                    std::shared_ptr<GraphModule> on_false,
+                                    bool returns_result = true) {
+  auto graph = std::make_shared<Graph>();
+  auto module = std::make_shared<GraphModule>(graph);
+  module->set_submodule("on_true", std::move(on_true));
+  module->set_submodule("on_false", std::move(on_false));
+  Node& x = graph->placeholder("x");
+  Node& sum = graph->call_function("aten::sum", {x});
+  Node& positive = graph->call_function("aten::gt.Scalar", {sum, 0});
+  Node& result = graph->call_function(kCond, {positive, graph->get_attr("on_true"),
+                                              graph->get_attr("on_false"), Argument::tuple({x})});
+  Node& item = graph->call_function("operator.getitem", {result, 0});
+  graph->output(returns_result ? item : x);
+  module->recompile();
+  return module;
+}
+
+/// while_loop with one carried value, from `x`.
+std::shared_ptr<GraphModule> loop(std::shared_ptr<GraphModule> condition,
+                                  std::shared_ptr<GraphModule> step) {
+  auto graph = std::make_shared<Graph>();
+  auto module = std::make_shared<GraphModule>(graph);
+  module->set_submodule("condition", std::move(condition));
+  module->set_submodule("step", std::move(step));
+  Node& x = graph->placeholder("x");
+  Node& result =
+      graph->call_function(kWhile, {graph->get_attr("condition"), graph->get_attr("step"),
+                                    Argument::tuple({x}), Argument::tuple({})});
+  graph->output(graph->call_function("operator.getitem", {result, 0}));
+  module->recompile();
+  return module;
+}
+
+std::shared_ptr<GraphModule> sum_below(double limit) {
+  return body({"x"}, [&](Graph& g, const Args& args) -> Argument {
+    return g.call_function("aten::lt.Scalar", {g.call_function("aten::sum", args), limit});
+  });
+}
+
+std::string error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+at::Tensor run(GraphModule& module, const at::Tensor& x) {
+  const at::Tensor result = module(x).toTensor();
+  const at::Tensor interpreted = Interpreter(module).run({x}).toTensor();
+  EXPECT_TRUE(at::equal(result, interpreted));
+  return result;
+}
+
+TEST(HigherOrder, ABranchIsChosenByTheValue) {
+  auto module = branch(calls("aten::sin"), calls("aten::cos"));
+  module->graph().lint({.strict = true});
+  EXPECT_TRUE(at::equal(run(*module, vec({1, 2})), vec({1, 2}).sin()));
+  EXPECT_TRUE(at::equal(run(*module, vec({-1, -2})), vec({-1, -2}).cos()));
+}
+
+TEST(HigherOrder, PrintsAsTorchFxDoes) {
+  const auto module = zoo("cond");
+  EXPECT_THAT(module->graph().str(),
+              HasSubstr("%true_graph_0 : [num_users=1] = get_attr[target=true_graph_0]"));
+  EXPECT_THAT(module->graph().str(),
+              HasSubstr("call_function[target=torch.ops.higher_order.cond](args = (%gt, "
+                        "%true_graph_0, %false_graph_0, [%x]), kwargs = {})"));
+  EXPECT_THAT(module->python_code(), HasSubstr("torch.ops.higher_order.cond(gt, true_graph_0, "));
+  EXPECT_THAT(error_of([&] { module->code(); }), HasSubstr("a module is no value in C++"));
+}
+
+TEST(HigherOrder, GradientsFlowThroughTheBranchThatRan) {
+  auto module = branch(calls("aten::sin"), calls("aten::cos"));
+  at::Tensor x = vec({1, 2}).set_requires_grad(true);
+  (*module)(x).toTensor().sum().backward();
+  EXPECT_TRUE(at::allclose(x.grad(), x.detach().cos()));
+}
+
+TEST(HigherOrder, GradientsFlowThroughEveryStep) {
+  const auto loaded = zoo("scan");
+  at::Tensor x = torch::randn({3, 2, 4}), h = torch::randn({2, 4}).set_requires_grad(true);
+  const Value result = loaded->forward({x, h});
+  elements(result)[0].toTensor().sum().backward();
+  const at::Tensor weight = loaded->find_tensor("linear.weight");
+  const at::Tensor bias = loaded->find_tensor("linear.bias");
+  at::Tensor again = h.detach().clone().set_requires_grad(true), carry = again;
+  for (int i = 0; i < 3; ++i) carry = torch::tanh(torch::linear(carry, weight, bias) + x[i]);
+  const at::Tensor wanted = torch::autograd::grad({carry.sum()}, {again})[0];
+  EXPECT_TRUE(at::allclose(h.grad(), wanted));
+}
+
+TEST(HigherOrder, ALoopThatNeverRunsGivesCopies) {
+  auto module = loop(sum_below(-1000), calls("aten::sin"));
+  const at::Tensor x = vec({1, 2});
+  const at::Tensor result = run(*module, x);
+  EXPECT_TRUE(at::equal(result, x));
+  EXPECT_NE(result.data_ptr(), x.data_ptr());
+}
+
+TEST(HigherOrder, ALoopWithoutEndCanBeStopped) {
+  auto step = body({"x"}, [](Graph& g, const Args& args) -> Argument {
+    return Argument::tuple({g.call_function("aten::neg", args)});
+  });
+  auto module = loop(sum_below(1e9), step);
+  std::stop_source stop;
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    stop.request_stop();
+  });
+  const StopScope scope(stop.get_token());
+  EXPECT_THAT(error_of([&] { (*module)(vec({1, 2})); }), HasSubstr("stop"));
+  other.join();
+}
+
+// --- what a run refuses
+
+TEST(HigherOrder, ResultsThatShareMemoryAreRefused) {
+  auto view = body({"x"}, [](Graph& g, const Args& args) -> Argument {
+    return Argument::tuple({g.call_function("aten::view", {args[0], Argument::list({2})})});
+  });
+  auto module = branch(view, calls("aten::cos"));
+  EXPECT_THAT(error_of([&] { (*module)(vec({1, 2})); }),
+              HasSubstr("cond: result 1 of its graph shares memory with an operand"));
+  EXPECT_TRUE(at::equal(run(*module, vec({-1, -2})), vec({-1, -2}).cos()));
+}
+
+TEST(HigherOrder, CarriedValuesKeepDtypeAndRank) {
+  auto module = loop(sum_below(100), calls("aten::sum"));
+  EXPECT_THAT(
+      error_of([&] { (*module)(vec({1, 2})); }),
+      HasSubstr("while_loop: carried value 1 is a Tensor f32 of rank 1 on cpu, after a step "
+                "it a Tensor f32 of rank 0 on cpu; they have to agree"));
+  auto grows = body({"x"}, [](Graph& g, const Args& args) -> Argument {
+    return Argument::tuple({g.call_function("aten::to.dtype", {args[0], at::kDouble})});
+  });
+  EXPECT_THAT(error_of([&] { (*loop(sum_below(100), grows))(vec({1, 2})); }), HasSubstr("f64"));
+}
+
+TEST(HigherOrder, PredicatesThatAreNone) {
+  auto rows = body({"x"}, [](Graph& g, const Args& args) -> Argument {
+    return g.call_function("aten::gt.Scalar", {args[0], 0});
+  });
+  EXPECT_THAT(error_of([&] { (*loop(rows, calls("aten::sin")))(vec({1, 2})); }),
+              HasSubstr("while_loop: the predicate is a Tensor bool[2], wanted a bool or a bool "
+                        "tensor of rank 0"));
+}
+
+TEST(HigherOrder, MapAndScanOverNothing) {
+  auto graph = std::make_shared<Graph>();
+  GraphModule module(graph);
+  module.set_submodule("f", calls("aten::sin"));
+  Node& x = graph->placeholder("x");
+  graph->output(
+      graph->call_function(kMap, {graph->get_attr("f"), Argument::list({x}), Argument::list({})}));
+  module.recompile();
+  const Value rows = module(torch::ones({3, 2}));
+  EXPECT_TRUE(at::equal(elements(rows)[0].toTensor(), torch::ones({3, 2}).sin()));
+  EXPECT_THAT(error_of([&] { module(torch::ones({0, 2})); }),
+              HasSubstr("map_impl: runs over tensors without elements"));
+  EXPECT_THAT(error_of([&] { module(torch::ones({})); }), HasSubstr("with a first dimension"));
+  EXPECT_THAT(error_of([&] { module(3); }), HasSubstr("runs over a int"));
+}
+
+// --- lint
+
+std::string lint_error(const GraphModule& module) {
+  return error_of([&] { module.graph().lint({.strict = true}); });
+}
+
+TEST(HigherOrder, LintChecksWhatGraphsTakeAndGive) {
+  auto two = body({"x", "y"},
+                  [](Graph&, const Args& args) -> Argument { return Argument::tuple({args[0]}); });
+  EXPECT_THAT(lint_error(*branch(two, calls("aten::sin"))),
+              HasSubstr("cond: its graph 'on_true' takes 2 operands, found 1"));
+  auto pair = body({"x"}, [](Graph& g, const Args& args) -> Argument {
+    return Argument::tuple(
+        {g.call_function("aten::sin", args), g.call_function("aten::cos", args)});
+  });
+  EXPECT_THAT(lint_error(*branch(pair, calls("aten::sin"))),
+              HasSubstr("its branches return 2 values and 1 value; they have to agree"));
+  auto same =
+      body({"x"}, [](Graph&, const Args& args) -> Argument { return Argument::tuple({args[0]}); });
+  EXPECT_THAT(lint_error(*branch(same, calls("aten::sin"))),
+              HasSubstr("returns x, which it was given; results have to be new values"));
+  auto twice = body({"x"}, [](Graph& g, const Args& args) -> Argument {
+    Node& sin = g.call_function("aten::sin", args);
+    return Argument::tuple({sin, sin});
+  });
+  EXPECT_THAT(lint_error(*branch(twice, twice)), HasSubstr("returns sin twice"));
+  EXPECT_THAT(lint_error(*loop(sum_below(1), pair)),
+              HasSubstr("its body returns 2 values, carried are 1"));
+  EXPECT_THAT(lint_error(*loop(calls("aten::sum"), calls("aten::sin"))),
+              HasSubstr("its condition returns a tuple"));
+  auto module = branch(calls("aten::sin"), calls("aten::cos"));
+  module->graph().find_node("cond")->update_arg(1, *module->graph().find_node("x"));
+  EXPECT_THAT(lint_error(*module), HasSubstr("argument 2 is no graph"));
+}
+
+// --- effects
+
+TEST(HigherOrder, EffectsOfTheGraphsAreThoseOfTheCall) {
+  auto pure = branch(calls("aten::sin"), calls("aten::cos"), /*returns_result=*/false);
+  EXPECT_FALSE(pure->graph().find_node("cond")->is_impure());
+  EXPECT_TRUE(pure->graph().eliminate_dead_code());
+  EXPECT_EQ(pure->graph().find_node("cond"), nullptr);
+
+  auto random = branch(calls("aten::rand_like"), calls("aten::cos"), false);
+  EXPECT_TRUE(random->graph().find_node("cond")->is_impure());
+  EXPECT_FALSE(random->graph().find_node("cond")->is_impure(/*impure_random=*/false));
+
+  // Writes to its operand: nothing may move across it, and it stays.
+  auto write = body({"x"}, [](Graph& g, const Args& args) -> Argument {
+    g.call_function("aten::mul_.Scalar", {args[0], 3});
+    return Argument::tuple({g.call_function("aten::sin", args)});
+  });
+  auto writer = branch(write, calls("aten::cos"), false);
+  Node& call = *writer->graph().find_node("cond");
+  EXPECT_TRUE(call.is_impure());
+  const AliasAnalysis aliases(writer->graph());
+  EXPECT_TRUE(aliases.writes_inputs());
+  EXPECT_TRUE(aliases.conflict(call, *writer->graph().find_node("sum_1")));
+  writer->graph().eliminate_dead_code();
+  EXPECT_EQ(writer->graph().find_node("cond"), &call);
+  writer->recompile();
+  at::Tensor x = vec({1, 2});
+  (*writer)(x);
+  EXPECT_TRUE(at::equal(x, vec({3, 6})));
+}
+
+TEST(HigherOrder, EqualCallsAreMergedUnlessTheyHaveEffects) {
+  for (const bool is_random : {false, true}) {
+    auto module = branch(calls(is_random ? "aten::rand_like" : "aten::sin"), calls("aten::cos"));
+    Graph& graph = module->graph();
+    Node& first = *graph.find_node("cond");
+    {
+      const auto at = graph.inserting_before(graph.output_node());
+      Node& second = graph.call_function(kCond, {first.args().begin(), first.args().end()});
+      Node& item = graph.call_function("operator.getitem", {second, 0});
+      graph.output_node().set_args(
+          {graph.call_function("aten::add.Tensor", {*graph.find_node("getitem"), item})});
+    }
+    cse(*module);
+    EXPECT_EQ(graph.find_nodes(Opcode::kCallFunction, Target::function(kCond)).size(),
+              is_random ? 2U : 1U);
+  }
+}
+
+TEST(HigherOrder, DeadCodeInsideGraphsGoes) {
+  const auto module = zoo("while_loop");
+  Graph& inner = *module->nested_graph("while_loop_body_graph_0");
+  const std::size_t before = inner.size();
+  {
+    const auto at = inner.inserting_before(inner.output_node());
+    inner.call_function("aten::relu", {*inner.placeholders()[1]});
+  }
+  dce(*module);
+  EXPECT_EQ(inner.size(), before);
+}
+
+// --- analyses and copies
+
+TEST(HigherOrder, ShapesWithoutValues) {
+  for (const char* name : {"cond", "while_loop", "scan", "map_rows", "autocast"}) {
+    SCOPED_TRACE(name);
+    for (const testing::ZooEntry& entry : testing::read_manifests()) {
+      if (entry.name() != name || entry.version != "2_15") continue;
+      at::NoGradGuard no_grad;
+      Values inputs;
+      for (const auto& input : entry.data["calls"][0]["inputs"])
+        inputs.push_back(testing::read_value(entry, input));
+      auto module = load(entry.path());
+      Values real, fake;
+      testing::flatten_value(ShapeProp(*module).propagate(inputs), real);
+      testing::flatten_value(FakeTensorProp(*module).propagate(inputs), fake);
+      ASSERT_EQ(real.size(), fake.size());
+      for (std::size_t i = 0; i < real.size(); ++i) {
+        EXPECT_EQ(real[i].toTensor().sizes(), fake[i].toTensor().sizes());
+        EXPECT_EQ(real[i].toTensor().scalar_type(), fake[i].toTensor().scalar_type());
+      }
+    }
+  }
+}
+
+TEST(HigherOrder, BranchesThatDifferAreNoticedWithoutValues) {
+  auto module = branch(calls("aten::sin"), calls("aten::sum"));
+  EXPECT_THAT(error_of([&] { FakeTensorProp(*module).propagate({vec({1, 2})}); }),
+              HasSubstr("they have to agree"));
+}
+
+TEST(HigherOrder, CopiesAreDeep) {
+  const auto module = zoo("while_loop");
+  const auto copy = module->deep_copy();
+  Graph& inner = *copy->nested_graph("while_loop_body_graph_0");
+  EXPECT_NE(&inner, module->nested_graph("while_loop_body_graph_0"));
+  const at::Tensor x = torch::randn({3, 4});
+  const Values a = elements(module->forward({x})), b = elements(copy->forward({x}));
+  for (std::size_t i = 0; i < a.size(); ++i)
+    EXPECT_TRUE(at::equal(a[i].toTensor(), b[i].toTensor()));
+}
+
+// --- files
+
+TEST(HigherOrder, SavedModulesKeepTheirGraphs) {
+  for (const char* name : {"cond", "while_loop", "scan", "map_rows", "autocast", "cond_on_size"}) {
+    SCOPED_TRACE(name);
+    const auto module = zoo(name);
+    testing::expect_equal(*module, *testing::saved_and_loaded(*module));
+  }
+}
+
+TEST(HigherOrder, MadeByHandAndWrittenAsAnExportedProgram) {
+  const TempDir folder;
+  auto module = branch(calls("aten::sin", "aten::relu"), calls("aten::cos"));
+  save_pt2(*module, folder.path("m.pt2"), {.example_inputs = {vec({1, 2})}});
+  const auto loaded = load(folder.path("m.pt2"));
+  for (const at::Tensor& x : {vec({1, 2}), vec({-1, -2})})
+    EXPECT_TRUE(at::equal(run(*loaded, x), run(*module, x)));
+}
+
+TEST(HigherOrder, AnExportNeverRecordsOneBranch) {
+  const TempDir folder;
+  auto module = branch(calls("aten::sin"), calls("aten::cos"));
+  Graph& graph = module->graph();
+  {
+    const auto at = graph.inserting_before(graph.output_node());
+    Node& more = graph.call_method("relu", {*graph.find_node("getitem")});
+    graph.output_node().set_args({more});
+  }
+  expect_import_error(ErrorCode::kNotExportable, {"method 'relu' is no operator overload"}, [&] {
+    save_pt2(*module, folder.path("m.pt2"), {.example_inputs = {vec({1, 2})}});
+  });
+  // A tensor of its own would be lost.
+  auto own = std::make_shared<GraphModule>(std::make_shared<Graph>());
+  own->set_buffer("w", vec({1, 1}));
+  Node& x = own->graph().placeholder("x");
+  own->graph().output(Argument::tuple(
+      {own->graph().call_function("aten::add.Tensor", {x, own->graph().get_attr("w")})}));
+  expect_import_error(ErrorCode::kNotExportable, {"pass it on as an operand"}, [&] {
+    save_pt2(*branch(own, calls("aten::cos")), folder.path("m.pt2"),
+             {.example_inputs = {vec({1, 2})}});
+  });
+}
+
+TEST(HigherOrder, TextsAndGuardsOfAnExportedProgramSurviveFxa) {
+  const TempDir folder;
+  for (const char* name : {"namedtuple_io", "symbolic_sizes", "dict_io"}) {
+    SCOPED_TRACE(name);
+    const auto module = zoo(name);
+    save(*module, folder.path("m.fxa"));
+    const SavePt2Options options{.node_meta = false};
+    save_pt2(*load(folder.path("m.fxa")), folder.path("a.pt2"), options);
+    save_pt2(*module, folder.path("b.pt2"), options);
+    EXPECT_TRUE(testing::read_file(folder.path("a.pt2")) ==
+                testing::read_file(folder.path("b.pt2")));
+  }
+}
+
+// --- files that are wrong
+
+ordered_json& call_of(ordered_json& model, const std::string& op) {
+  for (ordered_json& node : model["graph_module"]["graph"]["nodes"])
+    if (node["target"] == "torch.ops.higher_order." + op) return node;
+  throw std::out_of_range(op);
+}
+
+void expect_refused(const std::string& zoo_name, const std::string& op,
+                    const std::vector<std::string>& parts,
+                    const std::function<void(ordered_json&)>& edit,
+                    ErrorCode code = ErrorCode::kBadProgram) {
+  const TempDir folder;
+  ProgramFile file(zoo_name);
+  file.edit_model([&](ordered_json& model) { edit(call_of(model, op)); });
+  expect_import_error(code, parts, [&] { load(file.write(folder)); });
+}
+
+ordered_json& graph_of(ordered_json& call, std::size_t input) {
+  return call["inputs"][input]["arg"]["as_graph"]["graph"];
+}
+
+TEST(HigherOrder, FilesWhoseGraphsDoNotFit) {
+  expect_refused("cond", "cond", {"its branches do not agree in value 1: f32[3] on cpu and f64[3]"},
+                 [](ordered_json& call) {
+                   for (auto& [name, meta] : graph_of(call, 2)["tensor_values"].items())
+                     meta["dtype"] = 8;
+                 });
+  expect_refused("cond", "cond", {"f32[3] on cpu and f32[3] on meta"}, [](ordered_json& call) {
+    for (auto& [name, meta] : graph_of(call, 2)["tensor_values"].items())
+      meta["device"]["type"] = "meta";
+  });
+  expect_refused("cond", "cond", {"argument 2 of cond is no graph"},
+                 [](ordered_json& call) { call["inputs"][1]["arg"] = {{"as_int", 3}}; });
+  expect_refused("cond", "cond", {"argument 4 of cond is as_graph"},
+                 [](ordered_json& call) { call["inputs"][3]["arg"] = call["inputs"][2]["arg"]; });
+  expect_refused("cond", "cond", {"unusable name of a graph, 'a.b/../c'"}, [](ordered_json& call) {
+    call["inputs"][1]["arg"]["as_graph"]["name"] = "a.b/../c";
+  });
+  expect_refused(
+      "cond", "cond", {"its graph gives 1 values, the node has 2"},
+      [](ordered_json& call) { call["outputs"].push_back({{"as_tensor", {{"name", "more"}}}}); });
+  expect_refused("cond", "cond", {"differ in whether the result is one tensor or a tuple"},
+                 [](ordered_json& call) { call["is_hop_single_tensor_return"] = true; });
+  expect_refused(
+      "cond", "cond", {"graph 'true_graph_0'", "uses the unknown value 'ghost'"},
+      [](ordered_json& call) { graph_of(call, 1)["outputs"][0]["as_tensor"]["name"] = "ghost"; });
+}
+
+TEST(HigherOrder, OperatorsInsideGraphsAreCheckedToo) {
+  const TempDir folder;
+  ProgramFile file("while_loop");
+  file.edit_model([](ordered_json& model) {
+    graph_of(call_of(model, "while_loop"), 1)["nodes"][0]["target"] =
+        "torch.ops.aten.from_file.default";
+  });
+  expect_import_error(ErrorCode::kForbiddenOperator, {"aten::from_file", "while_loop_body_graph_0"},
+                      [&] { load(file.write(folder)); });
+}
+
+TEST(HigherOrder, FilesWithTheWrongNumberOfOperands) {
+  const TempDir folder;
+  ProgramFile file("cond");
+  file.edit_model([](ordered_json& model) {
+    call_of(model, "cond")["inputs"][3]["arg"]["as_tensors"] = ordered_json::array();
+  });
+  EXPECT_THAT(error_of([&] { load(file.write(folder)); }), HasSubstr("takes 1 operand, found 0"));
+}
+
+}  // namespace
+}  // namespace fx::io
