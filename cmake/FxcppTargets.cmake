@@ -80,8 +80,9 @@ function(fxcpp_add_ctest name)
     set(arg_TIMEOUT 300)
   endif()
   add_test(NAME ${name} COMMAND ${arg_COMMAND})
+  # CTest runs several programs beside each other: threads of OpenMP that wait must not spin on cores that others need.
   set(environment "FXCPP_SOURCE_DIR=${PROJECT_SOURCE_DIR}" "FXCPP_TOOL=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/fxcpp"
-      ${arg_ENVIRONMENT})
+      OMP_WAIT_POLICY=PASSIVE ${arg_ENVIRONMENT})
   if(FXCPP_PYTHON_REF)
     list(APPEND environment "FXCPP_PYTHON=${FXCPP_PYTHON_REF}")
   endif()
