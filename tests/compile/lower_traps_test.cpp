@@ -46,6 +46,11 @@ std::vector<Row> rows() {
       {"aten::floor_divide.Scalar", {f({-7.5, 7.5}), 2.0}, f({-4, 3})},
       {"aten::floor_divide.Scalar", {f({1.0, 0.5}), 0.1}, f({9, 4})},
       {"aten::floor_divide.Scalar", {f({6.0}), 0.2}, f({29})},
+      // Bounds that cross.
+      {"aten::logit",
+       {f({0.1, 0.5, 0.9, kNan}), 0.6},
+       f({0.40546518564224243, 0.40546518564224243, -0.40546518564224243, kNan})},
+      {"aten::clamp", {f({0.1, 0.5, 0.9, kNan}), 0.6, 0.4}, f({0.4f, 0.4f, 0.4f, kNan})},
       // Casts.
       {"aten::to.dtype",
        {f({kNan, kInf, -kInf, 3e9, -3e9}), type(at::kInt)},
