@@ -68,21 +68,70 @@ def precompile(entry):
     return out
 
 
-def check(path, entry, pch):
-    key = CACHE / digest(path)
-    if key.exists():
-        return path, 0, "", 0.0
+def local_names(path):
+    """What the file defines for itself alone, roughly: names at the start of a line inside `namespace {`."""
+    names = set()
+    inside = False
+    for line in path.read_text(errors="replace").splitlines():
+        if re.match(r"namespace \{|static ", line):
+            inside = True
+        if inside and (found := re.match(r"(?:class|struct|enum class|enum|using) (\w+)", line) or
+                       re.match(r"[A-Za-z_][\w:<>,&*\[\] ]*?[ &*](\w+)(?:\(|\[|\{| =|;)", line)):
+            names.add(found[1])
+        if re.match(r"\}  // namespace$", line):
+            inside = False
+    return names
+
+
+def batches(paths, most=8):
+    """Groups of files of one folder that can be one translation unit: most of the time goes to LibTorch's headers."""
+    groups = []
+    for path in paths:
+        names = local_names(path)
+        for group in groups:
+            if group["folder"] == path.parent and len(group["files"]) < most and not names & group["names"]:
+                group["files"].append(path)
+                group["names"] |= names
+                break
+        else:
+            groups.append({"folder": path.parent, "files": [path], "names": names})
+    return [group["files"] for group in groups]
+
+
+def run_tidy(source, entry, pch):
+    return subprocess.run(
+        ["clang-tidy-19", "--quiet", f"--header-filter={ROOT}/(fx|tools|examples|benchmarks)/.*", str(source), "--", "-x",
+         "c++", "-include-pch", str(pch)] + arguments_of(entry), capture_output=True, text=True, cwd=ROOT)
+
+
+def check_batch(paths, entries, pch):
+    """The verdicts on the files: (path, exit code, diagnostics, seconds)."""
     start = time.time()
-    result = subprocess.run(
-        ["clang-tidy-19", "--quiet", f"--header-filter={ROOT}/(fx|tools)/.*", str(path), "--", "-x", "c++",
-         "-include-pch", str(pch)] + arguments_of(entry), capture_output=True, text=True, cwd=ROOT)
+    if len(paths) > 1:
+        unity = CACHE / f"unity_{os.getpid()}_{hashlib.sha256(str(paths).encode()).hexdigest()[:16]}.cpp"
+        unity.write_text("".join(f'#include "{path}"\n' for path in paths))
+        try:
+            clean = run_tidy(unity, entries[paths[0]], pch).returncode == 0
+        finally:
+            unity.unlink()
+        if clean:
+            for path in paths:
+                (CACHE / digest(path)).touch()
+            seconds = (time.time() - start) / len(paths)
+            return [(path, 0, "", seconds) for path in paths]
+    # One by one where a file is at fault, or where they are no unit together after all.
+    return [check(path, entries[path], pch) for path in paths]
+
+
+def check(path, entry, pch):
+    start = time.time()
+    result = run_tidy(path, entry, pch)
     # What g++ takes and clang does not (recursive types in standard containers) is no matter of names.
     uncompiled = "[clang-diagnostic-error]" in result.stdout
     if result.returncode and uncompiled and "readability-" not in result.stdout:
         return path, 0, "", time.time() - start
     if result.returncode == 0:
-        CACHE.mkdir(parents=True, exist_ok=True)
-        key.touch()
+        (CACHE / digest(path)).touch()
     text = "\n".join(line for line in (result.stdout + result.stderr).splitlines()
                      if not re.match(r"^\d+ warnings?|^Suppressed|^Use -header-filter", line))
     return path, result.returncode, text, time.time() - start
@@ -118,12 +167,13 @@ def main():
     failed = 0
     seen = set()
     pch = precompile(next(iter(entries.values()))) if entries else None
+    unchecked = [path for path in sorted(entries) if not (CACHE / digest(path)).exists()]
     with concurrent.futures.ThreadPoolExecutor(options.j) as pool:
-        for path, code, text, seconds in pool.map(lambda item: check(*item, pch), sorted(entries.items())):
-            if code:
-                failed += 1
-                print_new(text, seen)
-            if seconds:
+        for results in pool.map(lambda paths: check_batch(paths, entries, pch), batches(unchecked)):
+            for path, code, text, seconds in results:
+                if code:
+                    failed += 1
+                    print_new(text, seen)
                 print(f"tidy: {seconds:5.1f} s {'FAILED' if code else 'ok'} {path.relative_to(ROOT)}", flush=True)
     print(f"tidy: {len(entries)} files, {failed} failed")
     return 1 if failed else 0
