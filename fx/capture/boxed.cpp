@@ -54,6 +54,22 @@ bool is_default(const c10::Argument& argument, const c10::IValue& value) {
 
 }  // namespace
 
+TraceArg to_trace_arg(const Value& value) {
+  if (value.isTensor()) return value.toTensor();
+  if (value.isNone()) return Argument();
+  if (value.isTuple() || value.isList()) {
+    std::vector<TraceArg> items;
+    for (const Value& item : elements(value)) items.push_back(to_trace_arg(item));
+    return value.isTuple() ? TraceArg::tuple(std::move(items)) : TraceArg(items);
+  }
+  if (value.isBool()) return Argument(value.toBool());
+  if (value.isInt()) return Argument(value.toInt());
+  if (value.isDouble()) return Argument(value.toDouble());
+  throw TraceError(ErrorCode::kBadArgument,
+                   "the result holds " + describe(value) +
+                       ", wanted tensors, numbers, and tuples and lists of them");
+}
+
 BoxedCall boxed_call(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> args) {
   const c10::FunctionSchema& schema = op.schema();
   BoxedCall call;

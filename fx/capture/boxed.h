@@ -7,6 +7,7 @@
 
 #include "fx/capture/trace_arg.h"
 #include "fx/ops/function.h"
+#include "fx/ops/value.h"
 
 namespace fx {
 
@@ -22,6 +23,10 @@ struct BoxedCall {
 /// stack holds as ints, get their kind back from the schema.
 /// @throws TraceError kBadArgument for what a graph cannot hold (generators, streams, storages).
 BoxedCall boxed_call(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> args);
+
+/// A result of a run as what a capture records: tensors, numbers, and tuples and lists of them.
+/// @throws TraceError kBadArgument for other values.
+TraceArg to_trace_arg(const Value& value);
 
 /// The argument that return value `index` is, when the operator writes to it and gives it back
 /// ("Tensor(a!) self ... -> Tensor(a!)").

@@ -22,10 +22,11 @@ namespace fx {
 struct Assumption {
   enum class Kind : std::uint8_t {
     kInput,     ///< dtype, shape and device of an input
-    kValue,     ///< a value the program read: item(), equal(), is_nonzero()
+    kValue,     ///< a value the program read: item(), equal(), sizes of nonzero()
     kTraining,  ///< the train or eval flag
     kGradMode,  ///< whether gradients were recorded
-    kConstant,  ///< a tensor filled outside of the dispatcher, stored with the content it had
+    kConstant,  ///< a tensor from outside, or filled outside of the dispatcher
+    kKept,      ///< a value that the program keeps beyond its end
   };
   Kind kind;
   std::string text;  ///< for people: "aten::item of %sum_1 gave 3.5"
@@ -38,7 +39,7 @@ std::string_view assumption_kind_name(Assumption::Kind kind);
 struct MakeFxOptions {
   std::vector<std::string> input_names = {};  ///< default: x, y, z, w, arg4, ...
   std::string class_name = {};
-  /// Refuse the capture instead of recording a kValue assumption.
+  /// Refuse the capture instead of recording a kValue or kKept assumption.
   bool strict = false;
 };
 

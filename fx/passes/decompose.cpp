@@ -3,27 +3,12 @@
 #include <algorithm>
 
 #include "fx/base/error.h"
+#include "fx/capture/boxed.h"
 #include "fx/capture/make_fx.h"
 #include "fx/ops/call.h"
 
 namespace fx {
 namespace {
-
-TraceArg traced(const Value& value) {
-  if (value.isTensor()) return value.toTensor();
-  if (value.isNone()) return Argument();
-  if (value.isTuple() || value.isList()) {
-    std::vector<TraceArg> items;
-    for (const Value& item : elements(value)) items.push_back(traced(item));
-    return value.isTuple() ? TraceArg::tuple(std::move(items)) : TraceArg(items);
-  }
-  if (value.isBool()) return Argument(value.toBool());
-  if (value.isInt()) return Argument(value.toInt());
-  if (value.isDouble()) return Argument(value.toDouble());
-  throw TraceError(ErrorCode::kBadArgument,
-                   "decompose: the result holds " + describe(value) +
-                       ", wanted tensors, numbers, and tuples and lists of them");
-}
 
 // Captures what an interpreter of `module` does, with the module's parameters and buffers.
 std::shared_ptr<GraphModule> capture(GraphModule& module, Interpreter& interpreter,
@@ -33,7 +18,7 @@ std::shared_ptr<GraphModule> capture(GraphModule& module, Interpreter& interpret
   for (const Node* input : module.graph().placeholders())
     options.input_names.emplace_back(input->name());
   return record_program(module, inputs, options, [&](std::vector<at::Tensor>& tensors) {
-    return traced(interpreter.run(Values(tensors.begin(), tensors.end())));
+    return to_trace_arg(interpreter.run(Values(tensors.begin(), tensors.end())));
   });
 }
 

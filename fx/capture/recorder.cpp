@@ -1,0 +1,318 @@
+#include "fx/capture/recorder.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <cstring>
+#include <typeinfo>
+
+#include "fx/base/text.h"
+#include "fx/capture/boxed.h"
+#include "fx/ops/value.h"
+
+namespace fx {
+namespace {
+
+// Operators that make a tensor without saying what is in it.
+bool is_uninitialised_factory(std::string_view name) {
+  for (std::string_view factory :
+       {"aten::empty", "aten::empty_like", "aten::empty_strided", "aten::new_empty",
+        "aten::new_empty_strided", "aten::empty_permuted"})
+    if (name == factory) return true;
+  return false;
+}
+
+bool holds_tensors(const c10::IValue& value) {
+  return value.isTensor() || value.isTensorList() || value.isList();
+}
+
+const c10::StorageImpl* storage_of(const at::Tensor& tensor) {
+  return tensor.storage().unsafeGetStorageImpl();
+}
+
+const torch::autograd::Node* history_of(const at::Tensor& tensor) {
+  const auto* meta = torch::autograd::impl::get_autograd_meta(tensor);
+  return meta ? meta->grad_fn_.get() : nullptr;
+}
+
+// The class of a torch::autograd::Function that made the tensor, or empty. Its backward is C++ code
+// that no operator of the graph knows of.
+std::string custom_function_of(const at::Tensor& tensor) {
+  const torch::autograd::Node* function = history_of(tensor);
+  // CppNode<T> is a template over the class of the function: by name, since T is anything.
+  return function && std::strstr(typeid(*function).name(), "7CppNodeI") ? function->name()
+                                                                        : std::string();
+}
+
+}  // namespace
+
+Recorder::Recorder(const torch::nn::Module& root, const MakeFxOptions& options)
+    : options_(options), gradients_(at::GradMode::is_enabled()), graph_(std::make_shared<Graph>()) {
+  for (const auto& item : root.named_parameters()) name_attribute(item.key(), item.value());
+  for (const auto& item : root.named_buffers()) name_attribute(item.key(), item.value());
+  if (const auto* module = dynamic_cast<const GraphModule*>(&root))
+    for (const auto& [path, tensor] : module->constants()) name_attribute(path, tensor);
+}
+
+void Recorder::add_input(const std::string& name, const at::Tensor& tensor) {
+  Node& node = graph_->placeholder(name);
+  assumptions_.push_back({Assumption::Kind::kInput, name + " is a " + describe(tensor)});
+  track(tensor, node);
+  inputs_.emplace_back(tensor, history_of(tensor));
+}
+
+Argument Recorder::create_tensor_arg(const at::Tensor& tensor) {
+  return detached(tensor, node_of(tensor));
+}
+
+Node& Recorder::node_of(const at::Tensor& tensor) {
+  if (auto found = known_.find(tensor.unsafeGetTensorImpl()); found != known_.end()) {
+    if (Node* constant = constant_if_filled(tensor, *found->second)) return *constant;
+    if (gradients_) refuse_hidden_gradient(tensor, *found->second);
+    return *found->second;
+  }
+  if (auto found = attributes_.find(tensor.unsafeGetTensorImpl()); found != attributes_.end()) {
+    Node& node = graph_->get_attr(found->second);
+    track(tensor, node);
+    return node;
+  }
+  if (Node* alias = alias_of_known(tensor)) return *alias;
+  return new_constant(tensor);
+}
+
+Node& Recorder::detached(const at::Tensor& tensor, Node& node) {
+  if (!detaching_ || !tensor.requires_grad()) return node;
+  Node*& made = detached_[tensor.unsafeGetTensorImpl()];
+  if (!made) made = &graph_->call_function("aten::detach", {node});
+  return *made;
+}
+
+void Recorder::record(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const c10::FunctionSchema& schema = op.schema();
+  const std::size_t num_args = schema.arguments().size();
+  detaching_ = gradients_ && schema.name() != "aten::detach" &&
+               (!at::GradMode::is_enabled() || c10::InferenceMode::is_enabled());
+  // Before the call: in-place operators change what the arguments are.
+  const std::vector<c10::IValue> args = torch::jit::last(*stack, num_args).vec();
+  BoxedCall call = boxed_call(op, args);
+  Args positional;
+  for (const TraceArg& arg : call.args) positional.push_back(create_arg(arg));
+  Kwargs keywords;
+  for (const KwTraceArg& kwarg : call.kwargs)
+    keywords.emplace_back(kwarg.key, create_arg(kwarg.value));
+  mark_written(schema, args);
+
+  op.callBoxed(stack);
+
+  Node& node =
+      graph_->call_function(Target(call.function), std::move(positional), std::move(keywords));
+  const std::size_t num_returns = schema.returns().size();
+  const auto results = torch::jit::last(*stack, num_returns);
+  for (std::size_t i = 0; i < num_returns; ++i) {
+    Node* item = &node;
+    if (num_returns > 1 && holds_tensors(results[i]))
+      item = &graph_->call_function("operator.getitem", {node, Argument(i)});
+    track_result(schema, results[i], *item);
+  }
+  if (op.hasTag(at::Tag::dynamic_output_shape)) assume_sizes(op, results, node);
+  if (is_uninitialised_factory(schema.name()) && num_returns == 1 && results[0].isTensor())
+    empty_.add(results[0].toTensor(), node);
+  sets_storages_ |= schema.name() == "aten::set_";
+}
+
+Argument Recorder::output_arg(const TraceArg& result) {
+  detaching_ = false;
+  return create_arg(result);
+}
+
+void Recorder::finish() {
+  for (const auto& [tensor, storage] : attribute_memory_)
+    if (!sets_storages_ && storage_of(tensor) != storage)
+      throw TraceError(ErrorCode::kBadArgument,
+                       "the program gave other memory to " +
+                           str_repr(attributes_.at(tensor.unsafeGetTensorImpl())) +
+                           " (set_data): use copy_, which the graph can repeat");
+  // An input that was written to now has a history, which keeps what its backward needs.
+  const bool has_history = std::any_of(inputs_.begin(), inputs_.end(), [](const auto& input) {
+    return history_of(input.first) != input.second;
+  });
+  known_.clear();
+  storages_.clear();
+  keep_.clear();
+  inputs_.clear();
+  if (has_history) return;
+  for (const auto& [tensor, node] : made_)
+    if (tensor.use_count() > 0)
+      assume(Assumption::Kind::kKept,
+             "the program keeps the value of " + node->format_node() +
+                 " beyond its end, in a member or variable of its own; the graph does not");
+}
+
+void Recorder::name_attribute(const std::string& path, const at::Tensor& tensor) {
+  if (!tensor.defined()) return;
+  keep_.push_back(tensor);
+  if (!attributes_.emplace(tensor.unsafeGetTensorImpl(), path).second || !tensor.has_storage())
+    return;
+  attribute_storages_.emplace(storage_of(tensor), tensor);
+  attribute_memory_.push_back({tensor, storage_of(tensor)});
+}
+
+void Recorder::track(const at::Tensor& tensor, Node& node) {
+  if (!tensor.defined()) return;
+  keep_.push_back(tensor);
+  known_[tensor.unsafeGetTensorImpl()] = &node;
+  if (tensor.has_storage()) storages_[storage_of(tensor)].push_back(tensor);
+}
+
+void Recorder::track_result(const c10::FunctionSchema& schema, const c10::IValue& result,
+                            Node& node) {
+  const auto track_tensor = [&](const at::Tensor& tensor, Node& made) {
+    if (!tensor.defined()) return;
+    const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+    // An operand that the operator gives back: without gradients, the graph's is a detached alias.
+    if (detaching_ && detached_.contains(impl)) return;
+    if (!known_.contains(impl) && !attributes_.contains(impl))
+      made_.emplace_back(tensor.getIntrusivePtr(), &made);
+    track(tensor, made);
+  };
+  if (result.isTensor()) {
+    track_tensor(result.toTensor(), node);
+  } else if (result.isTensorList() || result.isList()) {
+    const Values items = elements(result);
+    for (std::size_t i = 0; i < items.size(); ++i)
+      if (items[i].isTensor() && items[i].toTensor().defined())
+        track_tensor(items[i].toTensor(),
+                     graph_->call_function("operator.getitem", {node, Argument(i)}));
+  } else if (!result.isNone()) {
+    assume(Assumption::Kind::kValue,
+           schema.name() + " gave " + to_string(result) + ", in " + node.format_node());
+  }
+}
+
+// The program may have looked at sizes that depend on values.
+void Recorder::assume_sizes(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> results,
+                            const Node& node) {
+  std::string sizes;
+  for (const c10::IValue& result : results)
+    if (result.isTensor()) sizes += (sizes.empty() ? "" : ", ") + describe(result.toTensor());
+  assume(Assumption::Kind::kValue, op.schema().name() + " gave " + sizes +
+                                       ", whose sizes depend on values, in " + node.format_node());
+}
+
+void Recorder::assume(Assumption::Kind kind, std::string text) {
+  if (options_.strict)
+    throw TraceError(ErrorCode::kConcreteValue,
+                     (kind == Assumption::Kind::kValue ? "the program read a value: " : "") + text +
+                         "; a strict capture holds no assumption of this kind");
+  assumptions_.push_back({kind, std::move(text)});
+}
+
+// Writes of this call end the unwritten state of their memory. A view is no write and no read: its
+// uses will be seen.
+void Recorder::mark_written(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> args) {
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    const c10::AliasInfo* alias = schema.arguments()[i].alias_info();
+    if (!alias || !alias->isWrite()) continue;
+    if (args[i].isTensor()) empty_.forget(args[i].toTensor());
+    if (args[i].isTensorList())
+      for (const at::Tensor& tensor : args[i].toTensorVector()) empty_.forget(tensor);
+  }
+}
+
+void Recorder::refuse_hidden_gradient(const at::Tensor& tensor, const Node& node) const {
+  if (const std::string name = custom_function_of(tensor); !name.empty())
+    throw TraceError(ErrorCode::kBadArgument,
+                     "the program applies a torch::autograd::Function (" + name + ", in " +
+                         node.format_node() +
+                         "), whose backward is not made of operators, so that the graph would have "
+                         "another gradient: capture it under torch::NoGradGuard, or write it with "
+                         "operators");
+}
+
+// The program uses memory that no recorded operator has written, and that is not as it was made: it
+// was filled through a pointer (from values, accessors). Its content becomes a constant.
+Node* Recorder::constant_if_filled(const at::Tensor& tensor, Node& node) {
+  Node* maker = empty_.maker_if_filled(tensor);
+  if (!maker) return nullptr;
+  if (maker != &node || node.num_users() > 0)
+    throw TraceError(ErrorCode::kBadArgument,
+                     "the program filled the memory behind " + node.format_node() +
+                         " through a pointer, outside of the dispatcher: use tensor operators, or "
+                         "make the tensor before the capture");
+  empty_.forget(tensor);
+  Node& constant = own_constant(tensor.detach().clone(), "was filled outside of the dispatcher");
+  track(tensor, constant);
+  for (auto& made : made_)
+    if (made.second == &node) made.second = &constant;
+  graph_->erase_node(node);
+  return &constant;
+}
+
+// Tensor::data, variable_data and set_data alias a known tensor without an operator.
+Node* Recorder::alias_of_known(const at::Tensor& tensor) {
+  if (!tensor.has_storage()) return nullptr;
+  const StorageKey storage = storage_of(tensor);
+  auto same_geometry = [&](const at::Tensor& other) {
+    return other.sizes() == tensor.sizes() && other.strides() == tensor.strides() &&
+           other.storage_offset() == tensor.storage_offset() && other.dtype() == tensor.dtype();
+  };
+  const at::Tensor* source = nullptr;
+  bool shares_memory = false;
+  if (auto found = storages_.find(storage); found != storages_.end()) {
+    shares_memory = true;
+    for (const at::Tensor& other : found->second)
+      if (same_geometry(other)) source = &other;
+  }
+  if (auto found = attribute_storages_.find(storage);
+      !source && found != attribute_storages_.end()) {
+    shares_memory = true;
+    if (same_geometry(found->second)) source = &found->second;
+  }
+  if (source) {
+    Node& node = graph_->call_function("aten::detach", {node_of(*source)});
+    track(tensor, node);
+    return &node;
+  }
+  // A constant from outside may well be a view of something; of a value of this program it is
+  // not.
+  if (!shares_memory || tensor.numel() == 0) return nullptr;
+  throw TraceError(ErrorCode::kBadArgument,
+                   "the program uses a " + describe(tensor) +
+                       " that shares memory with a value of the graph but was made outside of the "
+                       "dispatcher");
+}
+
+// Memory without an allocator is somebody else's (from_blob) and may be gone after the call.
+Node& Recorder::new_constant(const at::Tensor& tensor) {
+  if (tensor.has_storage() && tensor.numel() > 0 && !tensor.storage().allocator()) {
+    Node& node = own_constant(tensor.detach().clone(), "lay in memory of the program, as a copy");
+    track(tensor, node);
+    return node;
+  }
+  Node& node = stored_constant(tensor, "came from outside");
+  track(tensor, node);
+  return node;
+}
+
+// A constant that the program makes anew in each call: what writes to it must not reach the next.
+Node& Recorder::own_constant(const at::Tensor& tensor, std::string_view why) {
+  return graph_->call_function("aten::clone", {stored_constant(tensor, why)});
+}
+
+Node& Recorder::stored_constant(const at::Tensor& tensor, std::string_view why) {
+  const auto is_taken = [&](const std::string& path) {
+    return std::any_of(attributes_.begin(), attributes_.end(),
+                       [&](const auto& attribute) { return attribute.second == path; });
+  };
+  std::string path;
+  for (std::size_t i = constants_.size(); path.empty() || is_taken(path); ++i)
+    path = "_tensor_constant" + std::to_string(i);
+  constants_.emplace_back(path, tensor);
+  assumptions_.push_back({Assumption::Kind::kConstant,
+                          path + " is a " + describe(tensor) + " that " + std::string(why)});
+  return graph_->get_attr(path);
+}
+
+}  // namespace fx

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/util/intrusive_ptr.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "fx/capture/empty_memory.h"
+#include "fx/capture/make_fx.h"
+#include "fx/capture/tracer.h"
+
+namespace torch::autograd {
+struct Node;
+}
+
+namespace fx {
+
+/// Turns the operators that a program runs into a graph: what make_fx hands every operator to.
+/// Invariants:
+/// - known_ maps every live tensor that the program can hold to the node that gives it; keep_ holds
+///   the tensors, so that an address is never reused by another tensor during the capture.
+/// - storages_ lists the known tensors of every storage, so that an alias made behind the
+///   dispatcher (Tensor::data, set_data) is found instead of being taken for a constant.
+/// - The graph has no state: where the program switched gradients off (NoGradGuard, backward), the
+///   operands that require gradients are detached instead.
+class Recorder final : public TracerBase {
+ public:
+  Recorder(const torch::nn::Module& root, const MakeFxOptions& options);
+
+  Graph& graph() override { return *graph_; }
+  const std::shared_ptr<Graph>& graph_ptr() const { return graph_; }
+  const GraphModule::Constants& constants() const { return constants_; }
+  Assumptions& assumptions() { return assumptions_; }
+
+  void add_input(const std::string& name, const at::Tensor& tensor);
+  Argument create_tensor_arg(const at::Tensor& tensor) override;
+
+  /// Runs an operator, whose arguments lie on the stack, and records it.
+  /// @throws TraceError kBadArgument, kConcreteValue (strict), and what the operator throws.
+  void record(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+
+  Argument output_arg(const TraceArg& result);
+
+  /// Checks what the program left behind, once nobody else holds its result: attributes that got
+  /// other memory, values that it keeps. Ends the recording.
+  /// @throws TraceError kBadArgument, kConcreteValue (strict).
+  void finish();
+
+ private:
+  using StorageKey = const c10::StorageImpl*;
+  struct AttributeMemory {
+    at::Tensor tensor;
+    StorageKey storage;
+  };
+
+  void name_attribute(const std::string& path, const at::Tensor& tensor);
+  void track(const at::Tensor& tensor, Node& node);
+  void track_result(const c10::FunctionSchema& schema, const c10::IValue& result, Node& node);
+  void assume(Assumption::Kind kind, std::string text);
+  void assume_sizes(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> results,
+                    const Node& node);
+  void mark_written(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> args);
+  void refuse_hidden_gradient(const at::Tensor& tensor, const Node& node) const;
+  Node& node_of(const at::Tensor& tensor);
+  Node& detached(const at::Tensor& tensor, Node& node);
+  Node* constant_if_filled(const at::Tensor& tensor, Node& node);
+  Node* alias_of_known(const at::Tensor& tensor);
+  Node& new_constant(const at::Tensor& tensor);
+  Node& own_constant(const at::Tensor& tensor, std::string_view why);
+  Node& stored_constant(const at::Tensor& tensor, std::string_view why);
+
+  const MakeFxOptions& options_;
+  const bool gradients_;  // whether gradients are recorded at the start
+  std::shared_ptr<Graph> graph_;
+  std::unordered_map<const c10::TensorImpl*, Node*> known_;
+  std::unordered_map<StorageKey, std::vector<at::Tensor>> storages_;
+  std::unordered_map<const c10::TensorImpl*, std::string> attributes_;
+  std::unordered_map<StorageKey, at::Tensor> attribute_storages_;
+  std::vector<AttributeMemory> attribute_memory_;
+  bool sets_storages_ = false;  // aten::set_ was recorded
+  EmptyMemory empty_;
+  bool detaching_ = false;  // the operator being recorded runs without gradients
+  std::unordered_map<const c10::TensorImpl*, Node*> detached_;
+  std::vector<at::Tensor> keep_;
+  std::vector<std::pair<at::Tensor, const torch::autograd::Node*>> inputs_;  // with their history
+  std::vector<std::pair<c10::weak_intrusive_ptr<c10::TensorImpl>, Node*>> made_;
+  GraphModule::Constants constants_;
+  Assumptions assumptions_;
+};
+
+}  // namespace fx
