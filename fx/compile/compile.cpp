@@ -11,6 +11,7 @@
 #include "fx/compile/backends.h"
 #include "fx/compile/pipeline.h"
 #include "fx/graph/argument_value.h"
+#include "fx/graph/tensor_copies.h"
 #include "fx/passes/rng_guard.h"
 #include "fx/run/plan_profiler.h"
 
@@ -62,9 +63,9 @@ class CaptureIsolation {
 
   // What the program may write to.
   static std::vector<at::Tensor> copies(const std::vector<at::Tensor>& inputs) {
+    TensorCopies copies;
     std::vector<at::Tensor> out;
-    for (const at::Tensor& input : inputs)
-      out.push_back(input.detach().clone().requires_grad_(input.requires_grad()));
+    for (const at::Tensor& input : inputs) out.push_back(copies(input));
     return out;
   }
 

@@ -12,8 +12,10 @@
 namespace fx {
 Isolation::Isolation(GraphModule& module, Values& inputs) {
   const AliasAnalysis aliases(module.graph());
+  TensorCopies copies;
   if (aliases.writes_inputs())
-    for (Value& input : inputs) input = clone_tensors(input);
+    for (Value& input : inputs)
+      input = map_tensors(input, [&](const at::Tensor& tensor) -> Value { return copies(tensor); });
   std::vector<c10::Device> devices;
   auto add = [&](const at::Tensor& tensor) {
     if (tensor.defined() &&
@@ -23,10 +25,11 @@ Isolation::Isolation(GraphModule& module, Values& inputs) {
   for (const at::Tensor& tensor : module.parameters()) add(tensor);
   for (const Value& input : inputs) for_each_tensor(input, add);
   generators_.emplace(devices);
-  if (aliases.writes_attributes()) copy_attributes(module, aliases);
+  if (aliases.writes_attributes()) copy_attributes(module, aliases, copies);
 }
 
-void Isolation::copy_attributes(GraphModule& module, const AliasAnalysis& aliases) {
+void Isolation::copy_attributes(GraphModule& module, const AliasAnalysis& aliases,
+                                TensorCopies& copies) {
   std::unordered_set<const void*> written;
   std::vector<at::Tensor> candidates;
   for (const Node& node : module.graph().nodes()) {
@@ -55,7 +58,6 @@ void Isolation::copy_attributes(GraphModule& module, const AliasAnalysis& aliase
         });
     }
   }
-  TensorCopies copies;
   std::unordered_set<const void*> done;
   for (at::Tensor& tensor : candidates) {
     if (!written.contains(memory_key(tensor)) || !done.insert(tensor.unsafeGetTensorImpl()).second)

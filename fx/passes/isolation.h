@@ -13,6 +13,7 @@
 namespace fx {
 
 class AliasAnalysis;
+class TensorCopies;
 
 /// While it lives, running the graph of a module leaves no trace: attributes that the graph may
 /// write to (running statistics, buffers, also those of called modules) stand on copies of their
@@ -21,7 +22,8 @@ class AliasAnalysis;
 /// Not for concurrent runs of the same module: its tensors point elsewhere meanwhile.
 class Isolation {
  public:
-  /// Replaces the tensors of `inputs`, nested ones too, by clones if the graph may write to inputs.
+  /// Replaces the tensors of `inputs`, nested ones too, by copies if the graph may write to inputs:
+  /// with the same strides in copies of their whole memory, shared as the inputs share theirs.
   /// O(nodes), plus the memory that may be written.
   Isolation(GraphModule& module, Values& inputs);
   Isolation(const Isolation&) = delete;
@@ -37,7 +39,7 @@ class Isolation {
     ~Originals();
   };
 
-  void copy_attributes(GraphModule& module, const AliasAnalysis& aliases);
+  void copy_attributes(GraphModule& module, const AliasAnalysis& aliases, TensorCopies& copies);
 
   std::optional<RngGuard> generators_;
   Originals originals_;

@@ -133,6 +133,31 @@ return (%fbn, %inc, %row)
   EXPECT_EQ(matrix[0][0].item<float>(), 1.0f);
 }
 
+// The inputs that a graph writes to are copied as they lie in memory, and with what they share.
+TEST(ShapeProp, WrittenInputsKeepTheirStridesAndTheirMemory) {
+  const torch::NoGradGuard no_grad;
+  const auto module = parse_module(R"(
+%x = placeholder[target=x]
+%y = placeholder[target=y]
+%write = call_function[target=aten::add_.Tensor](args = (%x, 1))
+%window = call_function[target=aten::as_strided](args = (%write, [2, 2], [1, 2], 2))
+%result = call_function[target=aten::add.Tensor](args = (%y, %window))
+return %result
+)");
+  const auto memory = [] { return torch::arange(12, torch::kFloat); };
+  const at::Tensor base = memory(), expected_base = memory();
+  const auto inputs = [](const at::Tensor& all) {
+    return Values{all.as_strided({2, 2}, {2, 1}, 4), all.as_strided({2, 2}, {1, 1}, 4)};
+  };
+  const at::Tensor expected = (*module)(inputs(expected_base)).toTensor();
+  EXPECT_TRUE(torch::equal(ShapeProp(*module).propagate(inputs(base)).toTensor(), expected));
+  EXPECT_EQ(tensor_meta(*module->graph().find_node("x"))->stride,
+            (std::vector<std::int64_t>{2, 1}));
+  EXPECT_EQ(tensor_meta(*module->graph().find_node("y"))->stride,
+            (std::vector<std::int64_t>{1, 1}));
+  EXPECT_TRUE(torch::equal(base, memory()));
+}
+
 TEST(ShapeProp, AsAPass) {
   const auto module = symbolic_trace([](auto x) { return relu(x); });
   PassManagerOptions options{.check_claims = true, .example_inputs = Values{torch::ones(3)}};
