@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 
 #include "fx/base/error.h"
@@ -65,21 +66,33 @@ std::shared_ptr<torch::nn::Module> FusedKernel::clone(const std::optional<torch:
   return std::make_shared<FusedKernel>(name_, operators_->deep_copy(), autotune_);
 }
 
-bool FusedKernel::collect(std::span<const Value> values,
-                          c10::SmallVectorImpl<at::Tensor>& inputs) const {
+bool FusedKernel::collect(std::span<const Value> values, Inputs& inputs) const {
   const bool gradients = at::GradMode::is_enabled();
   for (const Value& value : values) {
-    if (!value.isTensor()) return false;
-    const at::Tensor& tensor = value.toTensor();
-    if (!plain_tensor(tensor) || (gradients && tensor.requires_grad())) return false;
-    inputs.push_back(tensor);
+    if (value.isInt()) {
+      inputs.scalars.push_back(value.toInt());
+      inputs.numbers.push_back(c10::ScalarType::Long);
+    } else if (value.isDouble()) {
+      inputs.scalars.push_back(std::bit_cast<std::int64_t>(value.toDouble()));
+      inputs.numbers.push_back(c10::ScalarType::Double);
+    } else if (value.isTensor()) {
+      const at::Tensor& tensor = value.toTensor();
+      if (!plain_tensor(tensor) || (gradients && tensor.requires_grad())) return false;
+      inputs.tensors.push_back(tensor);
+      inputs.numbers.push_back(c10::ScalarType::Undefined);
+    } else {
+      return false;
+    }
   }
   return plain_dispatch();
 }
 
-FusedKernel::Signature FusedKernel::signature_of(c10::ArrayRef<at::Tensor> inputs) {
+FusedKernel::Signature FusedKernel::signature_of(const Inputs& inputs) {
   Signature out;
-  for (const at::Tensor& tensor : inputs) {
+  out.push_back(static_cast<std::uint8_t>(inputs.scalars.size()));
+  for (std::size_t i = 0; !inputs.scalars.empty() && i < inputs.numbers.size(); ++i)
+    out.push_back(static_cast<std::uint8_t>(inputs.numbers[i]));
+  for (const at::Tensor& tensor : inputs.tensors) {
     out.push_back(static_cast<std::uint8_t>(tensor.scalar_type()));
     const at::IntArrayRef sizes = tensor.sizes();
     out.push_back(static_cast<std::uint8_t>(sizes.size()));
@@ -104,7 +117,7 @@ Value FusedKernel::run_operators(Values inputs) {
 }
 
 Value FusedKernel::forward(Values values) {
-  c10::SmallVector<at::Tensor, 8> inputs;
+  Inputs inputs;
   if (!collect(values, inputs)) return run_operators(std::move(values));
   const Signature signature = signature_of(inputs);
   const Variant* variant = find(signature);
@@ -120,7 +133,7 @@ Value FusedKernel::forward(Values values) {
     choose(*variant, values, inputs);
   std::vector<at::Tensor> outputs;
   if (!variant->kernel || variant->choice.load(std::memory_order_relaxed) == Variant::kOperators ||
-      !variant->kernel->run(inputs, outputs))
+      !variant->kernel->run(inputs.tensors, outputs, inputs.scalars))
     return run_operators(std::move(values));
   kernel_calls_.fetch_add(1, std::memory_order_relaxed);
   if (!returns_tuple_) return std::move(outputs[0]);
@@ -128,7 +141,7 @@ Value FusedKernel::forward(Values values) {
 }
 
 bool FusedKernel::call_into(std::span<const Value> values, std::span<const at::Tensor> results) {
-  c10::SmallVector<at::Tensor, 8> inputs;
+  Inputs inputs;
   if (!collect(values, inputs)) return false;
   const Variant* variant = find(signature_of(inputs));
   if (!variant || !variant->kernel ||
@@ -137,7 +150,7 @@ bool FusedKernel::call_into(std::span<const Value> values, std::span<const at::T
   std::vector<at::Tensor> outputs;
   {
     const OfferedTensors offered(results);
-    if (!variant->kernel->run(inputs, outputs)) return false;
+    if (!variant->kernel->run(inputs.tensors, outputs, inputs.scalars)) return false;
   }
   if (outputs.size() != results.size()) return false;
   for (std::size_t i = 0; i < outputs.size(); ++i)
@@ -147,14 +160,13 @@ bool FusedKernel::call_into(std::span<const Value> values, std::span<const at::T
 }
 
 // Times both. The first run of each warms the caches; the operators have no effects to repeat.
-void FusedKernel::choose(const Variant& variant, const Values& values,
-                         c10::ArrayRef<at::Tensor> inputs) {
+void FusedKernel::choose(const Variant& variant, const Values& values, const Inputs& inputs) {
   using Clock = std::chrono::steady_clock;
   Clock::duration best[2] = {Clock::duration::max(), Clock::duration::max()};
   std::vector<at::Tensor> outputs;
   for (int run = 0; run < 3; ++run) {
     const auto start = Clock::now();
-    if (!variant.kernel || !variant.kernel->run(inputs, outputs)) {
+    if (!variant.kernel || !variant.kernel->run(inputs.tensors, outputs, inputs.scalars)) {
       variant.choice = Variant::kOperators;
       return;
     }
@@ -167,14 +179,20 @@ void FusedKernel::choose(const Variant& variant, const Values& values,
 }
 
 void FusedKernel::prepare() {
-  c10::SmallVector<at::Tensor, 8> inputs;
+  Inputs inputs;
   std::vector<TensorMeta> results;
   for (const Node& node : operators_->graph().nodes()) {
     if (node.is_placeholder()) {
       const TensorMeta* meta = tensor_meta(node);
+      if (const auto type = number_type(node); type && !meta) {
+        inputs.scalars.push_back(0);
+        inputs.numbers.push_back(*type);
+        continue;
+      }
       if (!meta || meta->layout != c10::Layout::Strided) return;
-      inputs.push_back(at::empty_strided(meta->shape, meta->stride,
-                                         at::TensorOptions(meta->dtype).device(at::kMeta)));
+      inputs.tensors.push_back(at::empty_strided(meta->shape, meta->stride,
+                                                 at::TensorOptions(meta->dtype).device(at::kMeta)));
+      inputs.numbers.push_back(c10::ScalarType::Undefined);
     } else if (node.is_output()) {
       for (const Node* result : node.all_input_nodes()) {
         const TensorMeta* meta = tensor_meta(*result);
@@ -190,7 +208,7 @@ void FusedKernel::prepare() {
 // A variant for inputs of these dtypes, sizes and strides that does what gave these results; the
 // values of the inputs are not looked at. Null when there are too many.
 const FusedKernel::Variant* FusedKernel::add_variant(const Signature& signature,
-                                                     c10::ArrayRef<at::Tensor> inputs,
+                                                     const Inputs& inputs,
                                                      const std::vector<TensorMeta>& results) {
   const std::lock_guard lock(mutex_);
   std::size_t count = 0;
@@ -203,10 +221,16 @@ const FusedKernel::Variant* FusedKernel::add_variant(const Signature& signature,
   try {
     NodeLowering lowering;
     std::size_t at = 0;
+    std::size_t value = 0;
     std::vector<Tensor> outputs;
     for (const Node& node : operators_->graph().nodes()) {
-      if (node.is_placeholder()) {
-        lowering.add_input(node, inputs[at].scalar_type(), inputs[at].sizes());
+      const bool is_input = node.is_placeholder();
+      const c10::ScalarType number =
+          is_input ? inputs.numbers[value++] : c10::ScalarType::Undefined;
+      if (number != c10::ScalarType::Undefined) {
+        lowering.add_number(node, number);
+      } else if (is_input) {
+        lowering.add_input(node, inputs.tensors[at].scalar_type(), inputs.tensors[at].sizes());
         ++at;
       } else if (node.is_output()) {
         const auto add = [&](const Argument& argument) {
@@ -235,7 +259,8 @@ const FusedKernel::Variant* FusedKernel::add_variant(const Signature& signature,
     variant->kernel = std::make_unique<Kernel>(name_, std::move(lowering.program()),
                                                std::move(outputs), std::move(orders));
     // The machine code for these strides, so that the next call has it.
-    if (!variant->kernel->prepare(inputs)) variant->problem = "no machine code for these strides";
+    if (!variant->kernel->prepare(inputs.tensors))
+      variant->problem = "no machine code for these strides";
   } catch (const Unsupported& e) {
     variant->kernel = nullptr;
     variant->problem = e.what();

@@ -30,7 +30,8 @@ class FusedKernel : public KernelModule {
   FusedKernel(std::string name, std::shared_ptr<GraphModule> operators, bool autotune = false);
   ~FusedKernel() override;
 
-  /// One tensor for each placeholder of the operators' graph; what that graph returns.
+  /// A tensor, or an int or float, for each placeholder of the operators' graph; what that graph
+  /// returns.
   Value forward(Values inputs);
   /// False when these inputs run as operators, or have no machine code yet.
   bool call_into(std::span<const Value> inputs, std::span<const at::Tensor> results) override;
@@ -58,13 +59,19 @@ class FusedKernel : public KernelModule {
   struct Variant;
   using Signature = c10::SmallVector<std::uint8_t, 64>;
 
-  bool collect(std::span<const Value> values, c10::SmallVectorImpl<at::Tensor>& inputs) const;
-  static Signature signature_of(c10::ArrayRef<at::Tensor> inputs);
+  // What a call passes: tensors, and numbers with their types.
+  struct Inputs {
+    c10::SmallVector<at::Tensor, 8> tensors;
+    c10::SmallVector<std::int64_t, 4> scalars;     // see Kernel::run
+    c10::SmallVector<c10::ScalarType, 8> numbers;  // by value: of a number its type
+  };
+  bool collect(std::span<const Value> values, Inputs& inputs) const;
+  static Signature signature_of(const Inputs& inputs);
   const Variant* find(const Signature& signature) const;
-  const Variant* add_variant(const Signature& signature, c10::ArrayRef<at::Tensor> inputs,
+  const Variant* add_variant(const Signature& signature, const Inputs& inputs,
                              const std::vector<TensorMeta>& results);
   Value run_operators(Values inputs);
-  void choose(const Variant& variant, const Values& values, c10::ArrayRef<at::Tensor> inputs);
+  void choose(const Variant& variant, const Values& values, const Inputs& inputs);
 
   std::string name_;
   std::shared_ptr<GraphModule> operators_;

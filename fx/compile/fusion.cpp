@@ -132,6 +132,9 @@ class FusionPlanner {
       }
     } else if (const std::optional<Tensor> tensor = input(tensor_meta(node))) {
       expr.tensors.push_back(*tensor);
+    } else if (const auto type = number_type(node)) {
+      lowering_.add_number(node, *type);
+      return;
     } else {
       return;
     }

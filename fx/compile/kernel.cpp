@@ -206,8 +206,10 @@ bool Kernel::prepare(std::span<const at::Tensor> inputs) const {
   return Call(*this).prepare(inputs);
 }
 
-bool Kernel::run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs) const {
-  return Call(*this).run(inputs, outputs);
+bool Kernel::run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs,
+                 std::span<const std::int64_t> scalars) const {
+  if (scalars.size() != static_cast<std::size_t>(program_.num_scalars())) return false;
+  return Call(*this, scalars).run(inputs, outputs);
 }
 
 }  // namespace fx::loops

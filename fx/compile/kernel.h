@@ -40,7 +40,9 @@ class Kernel {
   /// Computes the outputs. False when these inputs do not fit: other dtypes, sizes that break an
   /// assumption, strides for which there is no code, or an operation that has no result (a division
   /// by zero); nothing has happened then. Inputs must be dense CPU tensors without conjugation.
-  bool run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs) const;
+  /// @param scalars by scalar of the program: an int64, or the bits of a double.
+  bool run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs,
+           std::span<const std::int64_t> scalars = {}) const;
 
   /// Makes the machine code for inputs of these sizes and strides; they may be on the meta device.
   /// Whether there is some then.

@@ -19,11 +19,13 @@ struct KernelShape {
   bool lanes_reduced = false;
   /// The row has a second reduced axis, around that of the lanes.
   bool outer_reduced = false;
-  /// Long rows of an input do not follow each other in memory, as those of a half: the processor does
-  /// not see the next one coming.
+  /// Long rows of an input do not follow each other in memory, as those of a half: the processor
+  /// does not see the next one coming.
   bool rows_apart = false;
   /// Lanes along a kept axis: vectors beside each other at most that are done at a time.
   std::uint8_t columns = 1;
+  /// With reductions: a call does one loop of one row, or a part of it, see KernelArgs::phase.
+  bool split = false;
   /// By operand. One that does not move along the lanes' axis is kZero.
   std::vector<LaneStride> lane_strides = {};
 
@@ -51,10 +53,17 @@ struct KernelArgs {
   const std::int64_t* gathered;   ///< by operand, kMaxGathered each: byte steps
   const std::int64_t* scalars;    ///< by scalar: an int64, or the bits of a double
   const std::int64_t* extents;    ///< by extent
-  char* const* scratch;  ///< by scratch row: n_reduce * n_lane elements, or n_reduce times KernelCode::columns() vectors
+  char* const* scratch;           ///< by scratch row: n_reduce * n_lane elements, or n_reduce times
+                                  ///< KernelCode::columns() vectors
   std::int64_t n_lane;
   std::int64_t n_outer;
   std::int64_t n_reduce;
+
+  // Of KernelShape::split. Numbers lie as [reduction][column], eight bytes for each; the elements
+  // of a row follow each other in their own size. Without columns there is one.
+  std::int64_t phase = 0;        ///< which loop; their number: the values and stores of the row
+  const char* totals = nullptr;  ///< what the loops before it reduced to
+  char* partials = nullptr;      ///< gets what this part of the loop reduces to
 };
 
 /// Returns 0, or kTrapped when an operation has no result: what was written then has no meaning.

@@ -13,17 +13,8 @@
 namespace fx::loops {
 namespace {
 
-// Work (elements times operations) below which another thread costs more than it saves.
-constexpr std::int64_t kGrain = 1 << 17;
-
 // Bytes of a row after which hardware that reads ahead has to start anew.
 constexpr std::int64_t kLongRow = 2048;
-
-// Where a guard is false an address may be outside of its tensor, and that of an index is a number:
-// arithmetic on integers, not on pointers.
-char* moved(char* pointer, std::int64_t bytes) {
-  return reinterpret_cast<char*>(reinterpret_cast<std::intptr_t>(pointer) + bytes);
-}
 
 // Scratch rows of this thread; grows, and is given back with the thread.
 char* scratch_memory(std::size_t bytes) {
@@ -179,6 +170,7 @@ bool Kernel::Call::choose_shape() {
     shape_.rows_apart |= nest_.operands[k].input >= 0 && bytes >= kLongRow && outer != 0 &&
                          outer != bytes && shape_.lane_strides[k] == LaneStride::kUnit;
   }
+  shape_.split = nest_.has_reductions() && worth_splitting();
   return true;
 }
 
@@ -229,7 +221,25 @@ bool Kernel::Call::run(std::span<const at::Tensor> inputs, std::vector<at::Tenso
   return run_all() == 0;
 }
 
+OperandStrides Kernel::Call::strides_of(std::size_t operand) const {
+  return {.lane = lane_.strides[operand],
+          .outer = kept_.empty() ? 0 : kept_.back().strides[operand],
+          .reduce = reduce_.strides[operand]};
+}
+
+// Where the operands have row `row` of all kept axes, counted as one.
+void Kernel::Call::find_row(std::int64_t row, c10::SmallVectorImpl<char*>& pointers) const {
+  std::copy(pointers_.begin(), pointers_.end(), pointers.begin());
+  for (std::size_t axis = kept_.size(); axis-- > 0;) {
+    const std::int64_t index = row % kept_[axis].size;
+    row /= kept_[axis].size;
+    for (std::size_t k = 0; k < pointers.size(); ++k)
+      pointers[k] = moved(pointers[k], index * kept_[axis].strides[k]);
+  }
+}
+
 std::int32_t Kernel::Call::run_all() {
+  if (shape_.split) return run_split();
   std::int64_t rows = 1;
   for (const Axis& axis : kept_) rows *= axis.size;
   const std::int64_t row_work =
@@ -263,10 +273,7 @@ std::int32_t Kernel::Call::run_rows(std::int64_t begin, std::int64_t end, std::i
   const std::size_t count = nest_.operands.size();
   c10::SmallVector<OperandStrides, 8> strides(count);
   c10::SmallVector<char*, 8> pointers(count);
-  for (std::size_t k = 0; k < count; ++k)
-    strides[k] = {.lane = lane_.strides[k],
-                  .outer = kept_.empty() ? 0 : kept_.back().strides[k],
-                  .reduce = reduce_.strides[k]};
+  for (std::size_t k = 0; k < count; ++k) strides[k] = strides_of(k);
   c10::SmallVector<char*, 4> scratch;
   if (!nest_.scratch.empty()) {
     // Whole vectors are written: room for one beyond the end.
@@ -285,7 +292,7 @@ std::int32_t Kernel::Call::run_rows(std::int64_t begin, std::int64_t end, std::i
   KernelArgs args{.pointers = pointers.data(),
                   .strides = strides.data(),
                   .gathered = gathered_.data(),
-                  .scalars = nullptr,
+                  .scalars = scalars_.data(),
                   .extents = extents_.data(),
                   .scratch = scratch.data(),
                   .n_lane = lane_end - lane_begin,
@@ -297,16 +304,9 @@ std::int32_t Kernel::Call::run_rows(std::int64_t begin, std::int64_t end, std::i
     // The innermost kept axis is the kernel's own; the ones around it are counted here.
     const std::int64_t first = row % inner;
     const std::int64_t n = std::min(end - row, inner - first);
-    std::int64_t rest = row / inner;
+    find_row(row, pointers);
     for (std::size_t k = 0; k < count; ++k)
-      pointers[k] = moved(pointers_[k], lane_begin * lane_.strides[k] + first * strides[k].outer);
-    for (std::size_t axis = kept_.size(); axis-- > 1;) {
-      const Axis& outer = kept_[axis - 1];
-      const std::int64_t index = rest % outer.size;
-      rest /= outer.size;
-      for (std::size_t k = 0; k < count; ++k)
-        pointers[k] = moved(pointers[k], index * outer.strides[k]);
-    }
+      pointers[k] = moved(pointers[k], lane_begin * lane_.strides[k]);
     args.n_outer = n;
     trapped |= code_->function()(&args);
     row += n;

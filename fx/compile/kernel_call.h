@@ -6,11 +6,21 @@
 
 namespace fx::loops {
 
+/// Work (elements times operations) below which another thread costs more than it saves.
+constexpr std::int64_t kGrain = 1 << 17;
+
+/// Where a guard is false an address may be outside of its tensor, and that of an index is a
+/// number: arithmetic on integers, not on pointers.
+inline char* moved(char* pointer, std::int64_t bytes) {
+  return reinterpret_cast<char*>(reinterpret_cast<std::intptr_t>(pointer) + bytes);
+}
+
 /// One call of a kernel: checks sizes, makes the outputs, brings the axes into the form of the
 /// machine code (lanes, rows, and loops around them), and runs it on all threads that are worth it.
 class Kernel::Call {
  public:
-  explicit Call(const Kernel& kernel) : kernel_(kernel), nest_(kernel.nest_) {}
+  explicit Call(const Kernel& kernel, std::span<const std::int64_t> scalars = {})
+      : kernel_(kernel), nest_(kernel.nest_), scalars_(scalars) {}
 
   bool prepare(std::span<const at::Tensor> inputs);
   bool run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs);
@@ -33,12 +43,18 @@ class Kernel::Call {
   bool moves(std::size_t operand, const Axis& axis) const;
   int lane_cost(const Axis& lanes, const Axis& reduced) const;
   bool choose_shape();
+  OperandStrides strides_of(std::size_t operand) const;
+  void find_row(std::int64_t row, c10::SmallVectorImpl<char*>& pointers) const;
+  const Axis& cut_axis() const;
+  bool worth_splitting() const;
+  std::int32_t run_split();
   std::int32_t run_all();
   std::int32_t run_rows(std::int64_t begin, std::int64_t end, std::int64_t lane_begin,
                         std::int64_t lane_end) const;
 
   const Kernel& kernel_;
   const Nest& nest_;
+  std::span<const std::int64_t> scalars_;
   Sizes sizes_;                                     // by symbol
   Sizes extents_;                                   // by extent of the nest
   c10::SmallVector<const at::Tensor*, 8> tensors_;  // by operand; null for an index

@@ -1,6 +1,9 @@
 #include "fx/compile/lower_node.h"
 
 #include <ATen/Functions.h>
+#include <ATen/ops/item.h>
+
+#include <bit>
 
 #include "fx/base/error.h"
 #include "fx/compile/unsupported.h"
@@ -9,6 +12,23 @@
 #include "fx/ops/call.h"
 
 namespace fx::loops {
+
+namespace {
+
+// Stand-ins of numbers: values that no program has, by the index of the number.
+constexpr std::int64_t kFirstInt = 0x1B'5A17'C3E1'0000;
+constexpr std::uint64_t kFirstDouble = 0x0329'5A17'C3E1'0000;
+constexpr std::size_t kMaxNumbers = 0x10000;
+
+}  // namespace
+
+std::optional<c10::ScalarType> number_type(const Node& node) {
+  const auto* type = node.meta().get<std::string>("type");
+  if (!type) return std::nullopt;
+  if (*type == "int") return c10::ScalarType::Long;
+  if (*type == "float") return c10::ScalarType::Double;
+  return std::nullopt;
+}
 
 const Overload& resolve_call(const Node& node, Values args, KwValues kwargs,
                              torch::jit::Stack& stack) {
@@ -51,6 +71,36 @@ Tensor NodeLowering::add_input(const Node& node, c10::ScalarType type,
   return tensor;
 }
 
+Tensor NodeLowering::add_number(const Node& node, c10::ScalarType type) {
+  if (numbers_.size() == kMaxNumbers) throw Unsupported("so many numbers");
+  Tensor tensor = program_.scalar(type);
+  const std::size_t index = numbers_.size();
+  numbers_.push_back(tensor);
+  set(node, {.tensors = {tensor}, .is_number = true});
+  values_[&node] = type == c10::ScalarType::Long
+                       ? Value(kFirstInt + static_cast<std::int64_t>(index))
+                       : Value(std::bit_cast<double>(kFirstDouble + index));
+  return tensor;
+}
+
+// Null for a value that is the stand-in of no number.
+const Tensor* NodeLowering::number_of(const Value& value) const {
+  std::uint64_t index = kMaxNumbers;
+  if (value.isTensor()) {
+    // Where the schema has a tensor a number became one.
+    const at::Tensor& tensor = value.toTensor();
+    if (!tensor.defined() || !tensor.unsafeGetTensorImpl()->is_wrapped_number()) return nullptr;
+    const c10::Scalar number = tensor.item();
+    return number.isFloatingPoint() || number.isIntegral(false) ? number_of(Value(number))
+                                                                : nullptr;
+  }
+  if (value.isInt())
+    index = static_cast<std::uint64_t>(value.toInt() - kFirstInt);
+  else if (value.isDouble())
+    index = std::bit_cast<std::uint64_t>(value.toDouble()) - kFirstDouble;
+  return index < numbers_.size() ? &numbers_[static_cast<std::size_t>(index)] : nullptr;
+}
+
 void NodeLowering::set(const Node& node, NodeExpr expr) {
   exprs_[&node] = std::move(expr);
   values_.erase(&node);
@@ -62,7 +112,10 @@ const NodeExpr* NodeLowering::find(const Node& node) const {
 }
 
 Value NodeLowering::read(const Node& node) {
-  if (const auto known = values_.find(&node); known != values_.end()) return known->second;
+  if (const auto known = values_.find(&node); known != values_.end()) {
+    numbers_read_ += number_of(known->second) ? 1 : 0;
+    return known->second;
+  }
   const NodeExpr* expr = find(node);
   if (!expr)
     throw Unsupported("argument " + std::string(node.name()) + " is no tensor that kernels read");
@@ -78,8 +131,14 @@ Value NodeLowering::read(const Node& node) {
   return value;
 }
 
-LowerArg NodeLowering::argument(const Value& value) const {
+LowerArg NodeLowering::argument(const Value& value) {
   LowerArg arg;
+  if (const Tensor* number = number_of(value)) {
+    ++numbers_found_;
+    arg.tensor = *number;
+    arg.is_number = true;
+    return arg;
+  }
   if (value.isTensor() && value.toTensor().defined()) {
     const at::Tensor& tensor = value.toTensor();
     if (const auto found = tensors_.find(tensor.unsafeGetTensorImpl()); found != tensors_.end()) {
@@ -109,6 +168,8 @@ const NodeExpr& NodeLowering::lower(const Node& node) {
       return exprs_.at(&node);
     }
   }
+  numbers_read_ = 0;
+  numbers_found_ = 0;
   const auto reader = [this](Node& input) { return read(input); };
   Values args;
   KwValues kwargs;
@@ -125,6 +186,9 @@ const NodeExpr& NodeLowering::lower(const Node& node) {
   if (overload->random) throw Unsupported("draws random numbers");
   std::vector<LowerArg> lower_args;
   for (const Value& value : stack) lower_args.push_back(argument(value));
+  // In a list, or as a bool or the float of an int: nothing that a stand-in can stand for.
+  if (numbers_found_ != numbers_read_)
+    throw Unsupported("a number that the graph computes is more than an operand");
   std::vector<Tensor> results = lower_operator(program_, *overload, lower_args);
   const auto& returns = overload->handle.schema().returns();
   const bool is_list = returns.size() == 1 && returns[0].type()->kind() == c10::TypeKind::ListType;

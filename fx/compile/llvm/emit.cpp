@@ -50,6 +50,8 @@ void KernelEmitter::run() {
     base_ = row_pointers_;
     if (!nest_.has_reductions())
       emit_pointwise();
+    else if (shape_.split)
+      emit_phases();
     else if (shape_.lanes_reduced)
       emit_row();
     else
@@ -77,6 +79,9 @@ void KernelEmitter::load_arguments() {
   n_lane_ = field(args, offsetof(KernelArgs, n_lane), i64);
   n_outer_ = field(args, offsetof(KernelArgs, n_outer), i64);
   n_reduce_ = field(args, offsetof(KernelArgs, n_reduce), i64);
+  phase_argument_ = field(args, offsetof(KernelArgs, phase), i64);
+  totals_ = field(args, offsetof(KernelArgs, totals), pointer);
+  partials_ = field(args, offsetof(KernelArgs, partials), pointer);
   for (std::size_t k = 0; k < nest_.operands.size(); ++k) {
     // An index is a number in the place of a pointer.
     pointers_.push_back(
@@ -219,7 +224,8 @@ void KernelEmitter::steps(const std::vector<NestStep>& list, Value* mask,
           compute(step.index, mask);
         break;
       case NestStep::Kind::kKeep:
-        memory_.store(scratch_address(step.slot, scratch), value(step.index), nullptr);
+        memory_.store(scratch_address(step.slot, scratch), value(step.index),
+                      shape_.split ? mask : nullptr);  // another thread's elements follow
         break;
       case NestStep::Kind::kReload:
         values_[static_cast<std::size_t>(step.index)] =
@@ -237,6 +243,8 @@ void KernelEmitter::steps(const std::vector<NestStep>& list, Value* mask,
       }
       case NestStep::Kind::kStore: {
         const NestStore& s = nest_.stores[static_cast<std::size_t>(step.index)];
+        // Of a row in parts: once.
+        if (!s.element && phase_ >= 0 && phase_ < static_cast<int>(nest_.loops.size())) break;
         memory_.store(address(static_cast<std::size_t>(s.operand)), value(s.value), mask);
         break;
       }

@@ -57,6 +57,41 @@ std::vector<Value*> KernelEmitter::combined(const std::vector<const NestReductio
   return out;
 }
 
+// Reduces over [0, n), `step` elements at a time, with `unroll` sets of accumulators beside each
+// other that begin as `start`: the last elements, if `step` is more than one, are a rest.
+std::vector<Value*> KernelEmitter::unrolled_loop(
+    const std::vector<const NestReduction*>& reductions, Value* n, unsigned step, unsigned unroll,
+    const std::vector<Value*>& start, const Body& body) {
+  const std::size_t count = start.size();
+  std::vector<Value*> all;
+  for (unsigned u = 0; u < unroll; ++u) all.insert(all.end(), start.begin(), start.end());
+  const std::int64_t chunk = std::int64_t{step} * unroll;
+  Value* main_end = n;
+  if (chunk > 1) main_end = ir_.CreateSub(n, ir_.CreateSRem(n, ir_.getInt64(chunk)));
+  all = blocked_loop(
+      reductions, main_end, chunk, all, [&](Value* i, const std::vector<Value*>& carried) {
+        std::vector<Value*> next;
+        for (unsigned u = 0; u < unroll; ++u) {
+          std::vector<Value*> mine(carried.begin() + static_cast<std::ptrdiff_t>(u * count),
+                                   carried.begin() + static_cast<std::ptrdiff_t>((u + 1) * count));
+          body(ir_.CreateAdd(i, ir_.getInt64(std::int64_t{u} * step)), false, mine);
+          next.insert(next.end(), mine.begin(), mine.end());
+        }
+        return next;
+      });
+  for (unsigned width = unroll; width > 1; width /= 2) {
+    const auto half = static_cast<std::ptrdiff_t>(width / 2 * count);
+    all = combined(reductions, {all.begin(), all.begin() + half}, {all.begin() + half, all.end()});
+  }
+  if (chunk == 1) return all;
+  return carried_loop(ir_, main_end, n, ir_.getInt64(step), "rest", all,
+                      [&](Value* i, const std::vector<Value*>& carried) {
+                        std::vector<Value*> mine = carried;
+                        body(i, true, mine);
+                        return mine;
+                      });
+}
+
 // Reduces over [0, end) in steps of `step`, `start` several times over being what nothing gives:
 // `body` adds to the accumulators.
 std::vector<Value*> KernelEmitter::blocked_loop(const std::vector<const NestReduction*>& reductions,
@@ -76,18 +111,54 @@ std::vector<Value*> KernelEmitter::blocked_loop(const std::vector<const NestRedu
       });
 }
 
+// Code for each loop by itself, and for what stands behind the last.
+void KernelEmitter::emit_phases() {
+  for (std::size_t s = 0; s <= nest_.loops.size(); ++s)
+    when(ir_, ir_.CreateICmpEQ(phase_argument_, ir_.getInt64(static_cast<std::int64_t>(s))),
+         "phase", [&] {
+           phase_ = static_cast<int>(s);
+           base_ = row_pointers_;
+           if (shape_.lanes_reduced)
+             emit_row();
+           else
+             emit_columns();
+         });
+  phase_ = -1;
+}
+
+// Where the results of a reduction are, from a column on; null: of the row.
+LaneMemory::Address KernelEmitter::total_address(Value* memory, std::size_t reduction,
+                                                 Value* column) {
+  const c10::ScalarType type = nest_.reductions[reduction].type;
+  Value* row = ir_.getInt64(static_cast<std::int64_t>(reduction * sizeof(std::int64_t)));
+  if (!column) return {type, offset(memory, row), LaneStride::kZero};
+  Value* bytes =
+      ir_.CreateMul(column, ir_.getInt64(static_cast<std::int64_t>(c10::elementSize(type))));
+  return {type, offset(offset(memory, ir_.CreateMul(row, n_lane_)), bytes), LaneStride::kUnit};
+}
+
 // --- lanes along the reduced axis
 
 void KernelEmitter::emit_row() {
   reduced_.assign(nest_.reductions.size(), nullptr);
-  for (std::size_t s = 0; s < nest_.loops.size(); ++s) {
+  for (std::size_t s = 0; s <= nest_.loops.size(); ++s) {
     steps(nest_.rows[s], nullptr, nullptr, nullptr);
-    prefetches_ = s == 0 && shape_.rows_apart;
-    emit_row_loop(s);
-    prefetches_ = false;
-    base_ = row_pointers_;
+    if (s == nest_.loops.size()) return;
+    if (in_phase(s)) {
+      prefetches_ = s == 0 && shape_.rows_apart;
+      emit_row_loop(s);
+      prefetches_ = false;
+      base_ = row_pointers_;
+    }
+    for (const NestReduction* r : reductions_of(s)) {
+      const auto k = static_cast<std::size_t>(r - nest_.reductions.data());
+      if (before_phase(s))
+        reduced_[k] = memory_.load(total_address(totals_, k, nullptr), {});
+      else if (phase_ >= 0)
+        memory_.store(total_address(partials_, k, nullptr), reduced_[k], nullptr);
+    }
+    if (phase_ >= 0 && in_phase(s)) return;
   }
-  steps(nest_.rows.back(), nullptr, nullptr, nullptr);
 }
 
 // Loop `s`, over the outer reduced axis too if there is one. Leaves the results in reduced_.
@@ -116,7 +187,6 @@ void KernelEmitter::emit_row_loop(std::size_t s) {
 // Loop `s` along the axis of the lanes: the accumulators of its reductions.
 std::vector<Value*> KernelEmitter::reduce_line(
     std::size_t s, const std::vector<const NestReduction*>& reductions) {
-  const std::size_t count = reductions.size();
   const unsigned unroll = unrolling(nest_.loops[s].size());
   const auto body = [&](Value* i, Value* mask, std::vector<Value*>& accumulators) {
     for (std::size_t k = 0; k < base_.size(); ++k)
@@ -128,32 +198,10 @@ std::vector<Value*> KernelEmitter::reduce_line(
       return offset(scratch_[k], ir_.CreateMul(index, ir_.getInt64(size)));
     });
   };
-  const std::vector<Value*> start = identities(reductions);
-  std::vector<Value*> all;
-  for (unsigned u = 0; u < unroll; ++u) all.insert(all.end(), start.begin(), start.end());
-  const std::int64_t chunk = std::int64_t{lanes_} * unroll;
-  Value* main_end = ir_.CreateSub(n_lane_, ir_.CreateSRem(n_lane_, ir_.getInt64(chunk)));
-  all = blocked_loop(
-      reductions, main_end, chunk, all, [&](Value* i, const std::vector<Value*>& carried) {
-        std::vector<Value*> next;
-        for (unsigned u = 0; u < unroll; ++u) {
-          std::vector<Value*> mine(carried.begin() + static_cast<std::ptrdiff_t>(u * count),
-                                   carried.begin() + static_cast<std::ptrdiff_t>((u + 1) * count));
-          body(ir_.CreateAdd(i, ir_.getInt64(std::int64_t{u} * lanes_)), nullptr, mine);
-          next.insert(next.end(), mine.begin(), mine.end());
-        }
-        return next;
-      });
-  for (unsigned width = unroll; width > 1; width /= 2) {
-    const auto half = static_cast<std::ptrdiff_t>(width / 2 * count);
-    all = combined(reductions, {all.begin(), all.begin() + half}, {all.begin() + half, all.end()});
-  }
-  return carried_loop(ir_, main_end, n_lane_, ir_.getInt64(lanes_), "rest", all,
-                      [&](Value* i, const std::vector<Value*>& carried) {
-                        std::vector<Value*> mine = carried;
-                        body(i, memory_.mask_below(i, n_lane_), mine);
-                        return mine;
-                      });
+  return unrolled_loop(reductions, n_lane_, lanes_, unroll, identities(reductions),
+                       [&](Value* i, bool rest, std::vector<Value*>& accumulators) {
+                         body(i, rest ? memory_.mask_below(i, n_lane_) : nullptr, accumulators);
+                       });
 }
 
 // --- lanes along a kept axis: as many rows as lanes at a time, and several vectors of them, so
@@ -166,7 +214,7 @@ unsigned columns_of(const Nest& nest, const KernelShape& shape) {
   return std::min<unsigned>(wanted, shape.columns);
 }
 
-// In which order a column is added up does not depend on where it stands.
+// In which order a column is added up does not depend on where it stands among so many.
 void KernelEmitter::emit_columns() {
   const unsigned width = columns_of(nest_, shape_);
   Value* main_end = ir_.getInt64(0);
@@ -210,19 +258,36 @@ void KernelEmitter::emit_column_block(Value* first, unsigned width, Value* mask)
     if (s == nest_.loops.size()) break;
     const std::vector<const NestReduction*> reductions = reductions_of(s);
     const std::size_t count = reductions.size();
+    const auto for_each_total = [&](const auto& body) {
+      for (unsigned c = 0; c < width; ++c)
+        for (const NestReduction* r : reductions) {
+          const auto k = static_cast<std::size_t>(r - nest_.reductions.data());
+          body(k, ir_.CreateAdd(first, ir_.getInt64(std::int64_t{c} * lanes_)),
+               columns[c].reduced[k]);
+        }
+    };
+    if (before_phase(s)) {
+      for_each_total([&](std::size_t k, Value* column, Value*& reduced) {
+        reduced = memory_.load(total_address(totals_, k, column), {.mask = mask});
+      });
+      continue;
+    }
     std::vector<Value*> start;
     for (unsigned c = 0; c < width; ++c)
       for (Value* identity : identities(reductions)) start.push_back(identity);
-    const std::vector<Value*> all = blocked_loop(
-        reductions, n_reduce_, 1, start, [&](Value* i, const std::vector<Value*>& carried) {
-          std::vector<Value*> next;
+    // Few columns need several accumulators each, so that additions do not wait for each other.
+    const unsigned unroll = shape_.columns == 1 ? unrolling(nest_.loops[s].size()) : 1;
+    const std::vector<Value*> all = unrolled_loop(
+        reductions, n_reduce_, 1, unroll, start,
+        [&](Value* i, bool, std::vector<Value*>& accumulators) {
           std::vector<Value*> pointers = block;
           for (std::size_t k = 0; k < block.size(); ++k)
             pointers[k] = offset(block[k], ir_.CreateMul(i, strides_[k].reduce));
+          std::vector<Value*> next;
           for (unsigned c = 0; c < width; ++c) {
             std::vector<Value*> mine(
-                carried.begin() + static_cast<std::ptrdiff_t>(c * count),
-                carried.begin() + static_cast<std::ptrdiff_t>((c + 1) * count));
+                accumulators.begin() + static_cast<std::ptrdiff_t>(c * count),
+                accumulators.begin() + static_cast<std::ptrdiff_t>((c + 1) * count));
             const auto scratch = [&](int slot) {
               const auto k = static_cast<std::size_t>(slot);
               const auto size =
@@ -233,12 +298,17 @@ void KernelEmitter::emit_column_block(Value* first, unsigned width, Value* mask)
             in_column(c, pointers, [&] { steps(nest_.loops[s], mask, &mine, scratch); });
             next.insert(next.end(), mine.begin(), mine.end());
           }
-          return next;
+          accumulators = next;
         });
     for (unsigned c = 0; c < width; ++c)
       for (std::size_t i = 0; i < count; ++i)
         columns[c].reduced[static_cast<std::size_t>(reductions[i] - nest_.reductions.data())] =
             all[c * count + i];
+    if (phase_ < 0) continue;
+    for_each_total([&](std::size_t k, Value* column, Value*& reduced) {
+      memory_.store(total_address(partials_, k, column), reduced, mask);
+    });
+    break;
   }
 }
 

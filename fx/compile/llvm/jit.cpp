@@ -200,6 +200,7 @@ std::string key_of(const Nest& nest, const KernelShape& shape) {
   add(nest.axes.size());
   add(shape.lanes_reduced);
   add(shape.outer_reduced);
+  add(shape.split);
   add(shape.rows_apart);
   add(shape.columns);
   for (std::size_t k = 0; k < nest.operands.size(); ++k) {

@@ -33,6 +33,9 @@ class KernelEmitter {
     Value* outer;
     Value* reduce;
   };
+  /// Does the elements at an index, all that are wanted at a time or the rest, with the
+  /// accumulators.
+  using Body = std::function<void(Value* index, bool rest, std::vector<Value*>& accumulators)>;
   /// Where the row of a scratch slot has the elements that are being done.
   using Scratch = std::function<Value*(int)>;
 
@@ -63,6 +66,10 @@ class KernelEmitter {
   void emit_columns();
 
   // With reductions.
+  void emit_phases();
+  bool in_phase(std::size_t s) const { return phase_ < 0 || static_cast<int>(s) == phase_; }
+  bool before_phase(std::size_t s) const { return phase_ >= 0 && static_cast<int>(s) < phase_; }
+  LaneMemory::Address total_address(Value* memory, std::size_t reduction, Value* column);
   struct Column;
   bool is_element(std::size_t operand) const;
   std::vector<const NestReduction*> reductions_of(std::size_t loop) const;
@@ -72,6 +79,9 @@ class KernelEmitter {
   std::vector<Value*> blocked_loop(const std::vector<const NestReduction*>& reductions, Value* end,
                                    std::int64_t step, const std::vector<Value*>& start,
                                    const CarriedBody& body);
+  std::vector<Value*> unrolled_loop(const std::vector<const NestReduction*>& reductions, Value* n,
+                                    unsigned step, unsigned unroll,
+                                    const std::vector<Value*>& start, const Body& body);
   void emit_row_loop(std::size_t s);
   std::vector<Value*> reduce_line(std::size_t s,
                                   const std::vector<const NestReduction*>& reductions);
@@ -92,16 +102,20 @@ class KernelEmitter {
   Value* n_lane_ = nullptr;
   Value* n_outer_ = nullptr;
   Value* n_reduce_ = nullptr;
-  Value* trap_ = nullptr;                        // memory: kTrapped once something trapped
-  std::vector<Value*> pointers_;                 // by operand
-  std::vector<Strides> strides_;                 // by operand
-  std::vector<Value*> scratch_;                  // by scratch row
-  std::vector<Value*> row_pointers_;             // by operand: where the row begins
-  std::vector<Value*> line_pointers_;            // by operand: where the axis of the lanes begins
-  Value* line_index_ = nullptr;                  // elements of the row before it; null: none
-  std::vector<Value*> base_;                     // by operand: where lane 0 is now
-  std::vector<Value*> values_;                   // by value: the last computed
-  std::vector<Value*> reduced_;                  // by reduction
+  Value* trap_ = nullptr;              // memory: kTrapped once something trapped
+  std::vector<Value*> pointers_;       // by operand
+  std::vector<Strides> strides_;       // by operand
+  std::vector<Value*> scratch_;        // by scratch row
+  std::vector<Value*> row_pointers_;   // by operand: where the row begins
+  std::vector<Value*> line_pointers_;  // by operand: where the axis of the lanes begins
+  Value* line_index_ = nullptr;        // elements of the row before it; null: none
+  std::vector<Value*> base_;           // by operand: where lane 0 is now
+  std::vector<Value*> values_;         // by value: the last computed
+  std::vector<Value*> reduced_;        // by reduction
+  Value* phase_argument_ = nullptr;
+  Value* totals_ = nullptr;
+  Value* partials_ = nullptr;
+  int phase_ = -1;                               // of KernelShape::split: whose code is being made
   bool prefetches_ = false;                      // what the next row reads, while this one is read
   std::vector<bool> uniform_;                    // by value
   const std::vector<Value*>* shared_ = nullptr;  // by value: those that are uniform are there

@@ -45,4 +45,16 @@ void counted_loop(::llvm::IRBuilder<>& ir, Value* begin, Value* end, Value* step
                });
 }
 
+void when(::llvm::IRBuilder<>& ir, Value* condition, const char* name,
+          const std::function<void()>& body) {
+  ::llvm::Function* function = ir.GetInsertBlock()->getParent();
+  BasicBlock* inside = BasicBlock::Create(ir.getContext(), name, function);
+  BasicBlock* after = BasicBlock::Create(ir.getContext(), name, function);
+  ir.CreateCondBr(condition, inside, after);
+  ir.SetInsertPoint(inside);
+  body();
+  ir.CreateBr(after);
+  ir.SetInsertPoint(after);
+}
+
 }  // namespace fx::loops

@@ -19,7 +19,11 @@ std::vector<::llvm::Value*> carried_loop(::llvm::IRBuilder<>& ir, ::llvm::Value*
                                          const std::vector<::llvm::Value*>& carried,
                                          const CarriedBody& body);
 
-/// The same with nothing carried.
+/// Does `body` if `condition` holds; it leaves no values behind.
+void when(::llvm::IRBuilder<>& ir, ::llvm::Value* condition, const char* name,
+          const std::function<void()>& body);
+
+/// The same as carried_loop with nothing carried.
 void counted_loop(::llvm::IRBuilder<>& ir, ::llvm::Value* begin, ::llvm::Value* end,
                   ::llvm::Value* step, const char* name,
                   const std::function<void(::llvm::Value* index)>& body);
