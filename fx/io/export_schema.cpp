@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "fx/base/error.h"
 #include "fx/io/schema_reader.h"
@@ -259,13 +260,13 @@ PayloadConfig SchemaReader::read_payload_config(const JsonValue& value) {
                   [this](const JsonValue& item) { return read_payload_meta(item); });
 }
 
-ExportedProgram parse_exported_program(const std::string& json, const std::string& label) {
-  JsonDocument document(json, label);
+ExportedProgram parse_exported_program(std::string json, const std::string& label) {
+  JsonDocument document(std::move(json), label);
   return SchemaReader().read_program(document.root());
 }
 
-PayloadConfig parse_payload_config(const std::string& json, const std::string& label) {
-  JsonDocument document(json, label);
+PayloadConfig parse_payload_config(std::string json, const std::string& label) {
+  JsonDocument document(std::move(json), label);
   return SchemaReader().read_payload_config(document.root());
 }
 

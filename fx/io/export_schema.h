@@ -312,10 +312,10 @@ using PayloadConfig = Map<PayloadMeta>;
 /// tag, integers 64 bits, nesting at most 100; nothing is filled in silently. `label` starts each
 /// message, which names the place: "graph_module.graph.nodes[12].inputs[0].arg".
 /// @throws ImportError kBadJson, kBadSchema, kUnsupportedVersion. O(size).
-ExportedProgram parse_exported_program(const std::string& json, const std::string& label);
+ExportedProgram parse_exported_program(std::string json, const std::string& label);
 
 /// Reads data/weights/<name>_weights_config.json or data/constants/<name>_constants_config.json.
 /// @throws ImportError kBadJson, kBadSchema. O(size).
-PayloadConfig parse_payload_config(const std::string& json, const std::string& label);
+PayloadConfig parse_payload_config(std::string json, const std::string& label);
 
 }  // namespace fx::io::schema

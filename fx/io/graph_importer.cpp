@@ -59,9 +59,18 @@ std::shared_ptr<GraphModule> GraphImporter::build(std::vector<Weight> weights,
   if (!problems_.empty()) problems_.raise(label_);
   drop_unused();
   set_specs();
-  graph_->lint({.strict = true});
+  lint("");
   module_->recompile();
   return module_;
+}
+
+/// What lint finds is a fault of the file; `where` names a nested graph.
+void GraphImporter::lint(const std::string& where) const {
+  try {
+    graph_->lint({.strict = true});
+  } catch (const LintError& error) {
+    fail((where.empty() ? "" : where + ": ") + error.text());
+  }
 }
 
 void GraphImporter::index_metas(const schema::Graph& graph) {

@@ -77,6 +77,7 @@ class GraphImporter {
   void import_outputs();
   void import_mutation(const schema::OutputSpec& spec, const std::string& where);
   void drop_unused();
+  void lint(const std::string& where) const;
   void set_specs();
 
   /// What belongs to the graph that is being built; a nested graph has its own.

@@ -248,7 +248,7 @@ std::shared_ptr<GraphModule> GraphImporter::build_subgraph(const schema::GraphAr
   graph_->output(graph.is_single_tensor_return ? results[0] : Argument::tuple(std::move(results)));
   if (problems_.empty()) {
     drop_unused();
-    graph_->lint({.strict = true});
+    lint(where);
     module_->recompile();
   }
   swap_scope(scope);

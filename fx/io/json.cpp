@@ -124,8 +124,8 @@ void JsonValue::fail_type(std::string_view wanted) const {
   fail(describe(element_) + " found, " + std::string(wanted) + " is wanted");
 }
 
-JsonDocument::JsonDocument(const std::string& text, std::string label, ErrorCode syntax,
-                           ErrorCode schema, std::size_t max_depth)
+JsonDocument::JsonDocument(std::string text, std::string label, ErrorCode syntax, ErrorCode schema,
+                           std::size_t max_depth)
     : label_(std::move(label)), schema_(schema) {
   auto fail = [&](const std::string& what) { throw ImportError(syntax, label_ + ": " + what); };
   if (text.empty()) fail("the text is empty, JSON is wanted");

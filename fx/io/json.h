@@ -96,8 +96,8 @@ class JsonDocument {
  public:
   /// Parses `text` whole: UTF-8, no trailing bytes, numbers that fit, nesting of at most
   /// `max_depth`. Syntax errors throw ImportError `syntax`, wrong values later `schema`; `label`
-  /// starts each message.
-  JsonDocument(const std::string& text, std::string label, ErrorCode syntax = ErrorCode::kBadJson,
+  /// starts each message. The text is gone when the document is made.
+  JsonDocument(std::string text, std::string label, ErrorCode syntax = ErrorCode::kBadJson,
                ErrorCode schema = ErrorCode::kBadSchema, std::size_t max_depth = kMaxJsonDepth);
   JsonDocument(const JsonDocument&) = delete;
   JsonDocument& operator=(const JsonDocument&) = delete;

@@ -87,7 +87,10 @@ class Loader {
                       shown(archive_.zip->path()) + " lacks the record " + shown(name));
   }
   std::string text(const std::string& name) const {
-    return read_text(*archive_.zip, entry(name), name, options_.max_json_bytes);
+    const ZipEntry& record = entry(name);
+    std::string text = read_text(*archive_.zip, record, name, options_.max_json_bytes);
+    archive_.file->forget(archive_.zip->data(record));
+    return text;
   }
 
   void check_version() const {

@@ -62,7 +62,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path, File
     fail(path, std::string("it is ") + kind_of(status.st_mode) + ", a regular file is wanted");
 
   auto size = static_cast<std::size_t>(status.st_size);
-  if (size == 0) return std::shared_ptr<const MappedFile>(new MappedFile(path, nullptr, 0));
+  if (size == 0) return std::shared_ptr<const MappedFile>(new MappedFile(path, nullptr, 0, false));
   const bool copy = access == FileAccess::kCopy;
   // A mapped file reserves nothing for pages that might be written to: it may be larger than
   // memory.
@@ -71,9 +71,18 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path, File
              MAP_PRIVATE | (copy ? MAP_ANONYMOUS : MAP_NORESERVE), copy ? -1 : file.fd, 0);
   if (memory == MAP_FAILED) fail_with_errno(path, errno);
   std::shared_ptr<const MappedFile> mapped(
-      new MappedFile(path, static_cast<std::byte*>(memory), size));
+      new MappedFile(path, static_cast<std::byte*>(memory), size, !copy));
   if (copy) read_all(path, file.fd, mapped->mutable_data(), size);
   return mapped;
+}
+
+void MappedFile::forget(std::span<const std::byte> part) const noexcept {
+  if (!is_mapped_ || part.empty()) return;
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = static_cast<std::size_t>(part.data() - data_);
+  const std::size_t first = (begin + page - 1) / page * page;
+  const std::size_t end = (begin + part.size()) / page * page;
+  if (first < end) ::madvise(data_ + first, end - first, MADV_DONTNEED);
 }
 
 MappedFile::~MappedFile() {

@@ -38,13 +38,18 @@ class MappedFile {
   /// changes. For the owner of tensors that lie in it.
   std::byte* mutable_data() const { return data_; }
 
+  /// Lets go of the memory that holds `part` of bytes(), which nobody has written to: it is read
+  /// from the file again when it is next looked at. Whole pages of a mapped file only.
+  void forget(std::span<const std::byte> part) const noexcept;
+
  private:
-  MappedFile(std::string path, std::byte* data, std::size_t size)
-      : path_(std::move(path)), data_(data), size_(size) {}
+  MappedFile(std::string path, std::byte* data, std::size_t size, bool is_mapped)
+      : path_(std::move(path)), data_(data), size_(size), is_mapped_(is_mapped) {}
 
   std::string path_;
   std::byte* data_;  // page aligned; null if the file is empty
   std::size_t size_;
+  bool is_mapped_;
 };
 
 }  // namespace fx::io

@@ -168,7 +168,10 @@ const ZipEntry& Pt2Archive::get(std::string_view name, std::string_view wanted_b
 }
 
 std::string Pt2Archive::text(std::string_view name) const {
-  return read_text(*zip_, get(name), name, options_.max_json_bytes);
+  const ZipEntry& entry = get(name);
+  std::string text = read_text(*zip_, entry, name, options_.max_json_bytes);
+  file_->forget(zip_->data(entry));
+  return text;
 }
 
 std::span<const std::byte> Pt2Archive::weight(const ZipEntry& entry) const {

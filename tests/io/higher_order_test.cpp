@@ -6,14 +6,18 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <functional>
 #include <stop_token>
 #include <thread>
 
 #include "fx/analysis/alias.h"
 #include "fx/base/error.h"
+#include "fx/capture/make_fx.h"
+#include "fx/capture/symbolic_trace.h"
 #include "fx/graph/text.h"
 #include "fx/interpret/interpreter.h"
+#include "fx/interpret/transformer.h"
 #include "fx/io/import_export.h"
 #include "fx/io/save_module.h"
 #include "fx/io/save_pt2.h"
@@ -368,6 +372,30 @@ TEST(HigherOrder, CopiesAreDeep) {
     EXPECT_TRUE(at::equal(a[i].toTensor(), b[i].toTensor()));
 }
 
+TEST(HigherOrder, CapturesKeepTheCallOrSayWhatTheyAssume) {
+  auto module = branch(calls("aten::sin"), calls("aten::cos"));
+  const auto traced = symbolic_trace(*module);
+  EXPECT_NE(traced->graph().find_node("cond"), nullptr);
+  for (const at::Tensor& x : {vec({1, 2}), vec({-1, -2})})
+    EXPECT_TRUE(at::equal(run(*traced, x), run(*module, x)));
+
+  const auto recorded =
+      make_fx([&](at::Tensor x) { return (*module)(x).toTensor(); }, {vec({1, 2})});
+  const auto* assumptions = recorded->meta().get<Assumptions>("assumptions");
+  ASSERT_NE(assumptions, nullptr);
+  EXPECT_TRUE(std::ranges::any_of(*assumptions, [](const Assumption& assumption) {
+    return assumption.kind == Assumption::Kind::kValue;
+  }));
+}
+
+TEST(HigherOrder, TransformersCopyTheCall) {
+  const auto module = zoo("while_loop");
+  const auto copy = Transformer(*module).transform();
+  const at::Tensor x = torch::randn({3, 4});
+  const Values a = elements(module->forward({x})), b = elements(copy->forward({x}));
+  EXPECT_TRUE(at::equal(a[1].toTensor(), b[1].toTensor()));
+}
+
 // --- files
 
 TEST(HigherOrder, SavedModulesKeepTheirGraphs) {
@@ -491,7 +519,8 @@ TEST(HigherOrder, FilesWithTheWrongNumberOfOperands) {
   file.edit_model([](ordered_json& model) {
     call_of(model, "cond")["inputs"][3]["arg"]["as_tensors"] = ordered_json::array();
   });
-  EXPECT_THAT(error_of([&] { load(file.write(folder)); }), HasSubstr("takes 1 operand, found 0"));
+  expect_import_error(ErrorCode::kBadProgram, {"takes 1 operand, found 0"},
+                      [&] { load(file.write(folder)); });
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -13,6 +12,7 @@
 #include "fx/io/import_export.h"
 #include "fx/io/save_pt2.h"
 #include "tests/io/archive_builder.h"
+#include "tests/io/peak_memory.h"
 #include "tests/io/zoo.h"
 
 namespace fx {
@@ -113,30 +113,6 @@ INSTANTIATE_TEST_SUITE_P(Zoo, LyingMetadata,
                          testing::Values("dynamic_batch", "buffers", "multiple_outputs", "views",
                                          "symbolic_sizes"),
                          [](const auto& info) { return info.param; });
-
-/// Peak of resident memory of this process, in bytes; reset before it is measured.
-class PeakMemory {
- public:
-  PeakMemory() {
-    std::ofstream("/proc/self/clear_refs") << "5";
-    start_ = read("VmRSS:");
-  }
-  std::uint64_t growth() const {
-    const std::uint64_t peak = read("VmHWM:");
-    return peak > start_ ? peak - start_ : 0;
-  }
-
- private:
-  static std::uint64_t read(const std::string& key) {
-    std::ifstream in("/proc/self/status");
-    std::string word;
-    std::uint64_t kilobytes = 0;
-    while (in >> word)
-      if (word == key && in >> kilobytes) return kilobytes * 1024;
-    return 0;
-  }
-  std::uint64_t start_ = 0;
-};
 
 TEST(MemoryBound, IsTheFileAndAKilobyteANode) {
   constexpr std::size_t kNodes = 20'000;
