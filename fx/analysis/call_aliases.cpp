@@ -5,17 +5,11 @@
 #include <unordered_set>
 
 #include "fx/ops/effects.h"
+#include "fx/ops/hidden_aliases.h"
 #include "fx/ops/op_info.h"
 
 namespace fx {
 namespace {
-
-constexpr std::string_view kHiddenAliases[] = {
-#define FX_HIDDEN_ALIAS(name) name,
-#include "fx/analysis/hidden_aliases.def"
-#undef FX_HIDDEN_ALIAS
-};
-static_assert(std::is_sorted(std::begin(kHiddenAliases), std::end(kHiddenAliases)));
 
 // Built-ins whose result shares nothing with tensor arguments.
 constexpr std::string_view kFreshBuiltins[] = {
@@ -96,7 +90,7 @@ CallAliases first_argument(bool written) {
 
 CallAliases of_overloads(const OpInfo& info, std::string_view operator_name, bool hidden_write) {
   CallAliases call;
-  const bool hidden_alias = contains(kHiddenAliases, operator_name);
+  const bool hidden_alias = has_hidden_alias(operator_name);
   for (const Overload& overload : info.overloads)
     add_overload(call, overload, hidden_alias, hidden_write);
   return call;

@@ -6,6 +6,7 @@
 #include <torch/library.h>
 
 #include "fx/base/text.h"
+#include "fx/capture/functional_call.h"
 #include "fx/capture/recorder.h"
 
 namespace fx {
@@ -26,18 +27,6 @@ bool is_expanded_by_autocast(const c10::OperatorHandle& op, c10::DispatchKeySet 
          op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
 }
 
-// The schema of native_batch_norm does not say that it writes to the running statistics; that of
-// its twin does, and so that one can be made functional.
-const c10::OperatorHandle& with_honest_schema(const c10::OperatorHandle& op,
-                                              const torch::jit::Stack& stack) {
-  constexpr std::size_t kArgs = 8, kRunningMean = 3, kTraining = 5;
-  static const c10::OperatorHandle honest =
-      c10::Dispatcher::singleton().findSchemaOrThrow("aten::_native_batch_norm_legit", "");
-  if (op.schema().name() != "aten::native_batch_norm") return op;
-  const auto args = torch::jit::last(stack, kArgs);
-  return args[kTraining].toBool() && args[kRunningMean].isTensor() ? honest : op;
-}
-
 void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   if (!active_recorder)
     throw TraceError(ErrorCode::kBadArgument,
@@ -46,10 +35,11 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::ji
                          "run it on the thread of the capture");
   // What functionalization makes of the call is recorded (passes/functionalize.h).
   if (keys.has(c10::DispatchKey::Functionalize))
-    return with_honest_schema(op, *stack).redispatchBoxed(keys.remove(kModeKey), stack);
+    return call_functional(op, keys.remove(kModeKey), stack);
   if (is_expanded_by_autocast(op, keys)) return op.redispatchBoxed(keys.remove(kModeKey), stack);
   // Everything below this call is the operator's own business.
   c10::impl::ExcludeDispatchKeyGuard below(kModeKey);
+  if (is_functional_rehearsal(keys)) return op.callBoxed(stack);
   active_recorder->record(op, stack);
 }
 

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "fx/passes/pass.h"
+
+namespace fx {
+
+struct FunctionalizeOptions {
+  /// Write the new contents of inputs and attributes back by one copy_ each at the end, so that the
+  /// module stays what it was to its callers. Otherwise they become outputs in front of the others,
+  /// and nothing is written.
+  bool copy_back = true;
+};
+
+/// Which values a functional graph changes: placeholders by target, attributes by path; in the
+/// order of the copies or of the outputs. Attributes come first. In `meta()["mutations"]`.
+using Mutations = std::vector<std::string>;
+
+/// Makes a graph of operators that write nothing (torch.func.functionalize, what torch.export and
+/// AOTAutograd do): in-place operators, out= arguments, views and writes through views become
+/// functional operators, by LibTorch's own functionalization.
+///
+/// The module runs once on `example_inputs`, tensors only, without gradients; its attributes keep
+/// their contents. Composite operators around writes become the operators they are made of, calls
+/// of modules the operators that they run. Sizes are those of the example, as in a capture; a graph
+/// without writes stays as it is. The graph has the gradients of the one it was made from. An
+/// output that was a view of an input or an attribute is one no longer. rewrites: values written
+/// back.
+/// @throws PassError kNotFunctional for inputs that are no tensors or change their shape, memory
+///   that is written and shared by two attributes or inputs, and operators that write and have no
+///   functional form; RunError when the module fails on the inputs.
+PassResult functionalize(GraphModule& module, const Values& example_inputs,
+                         const FunctionalizeOptions& options = {});
+
+}  // namespace fx

@@ -1,0 +1,363 @@
+#include "tests/models/zoo.h"
+
+#include <sstream>
+
+#include "fx/analysis/alias.h"
+#include "fx/base/text.h"
+#include "fx/capture/make_fx.h"
+#include "fx/graph/module_call.h"
+#include "fx/interpret/interpreter.h"
+#include "fx/passes/functionalize.h"
+
+namespace fx::zoo {
+namespace {
+
+void append_value(Tensors& out, const Value& value) {
+  if (value.isTensor()) {
+    out.push_back(value.toTensor());
+  } else if (value.isList() || value.isTuple() || value.isTensorList()) {
+    for (const Value& item : elements(value)) append_value(out, item);
+  }
+}
+
+Tensors flatten(const Value& value) {
+  Tensors out;
+  append_value(out, value);
+  return out;
+}
+
+bool same(const at::Tensor& a, const at::Tensor& b) {
+  if (a.defined() != b.defined()) return false;
+  if (!a.defined()) return true;
+  if (a.sizes() != b.sizes() || a.dtype() != b.dtype() || a.layout() != b.layout()) return false;
+  const at::Tensor x = a.detach(), y = b.detach();
+  if (a.layout() != at::kStrided) return torch::equal(x.to_dense(), y.to_dense());
+  return a.numel() == 0 || at::isclose(x, y, 0, 0, true).all().item<bool>();
+}
+
+// Everything that one call leaves behind.
+struct Run {
+  Tensors outputs;
+  Tensors inputs;
+  Tensors state;
+  Tensors gradients;
+  std::vector<bool> aliases;  // of each output with each input
+};
+
+std::string difference(const char* what, const Tensors& expected, const Tensors& found) {
+  if (expected.size() != found.size())
+    return std::string("the number of ") + what + " is " + std::to_string(found.size()) + ", not " +
+           std::to_string(expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    if (!same(expected[i], found[i])) {
+      std::ostringstream text;
+      text << what << " " << i << " differ: " << describe(expected[i]) << " and "
+           << describe(found[i]);
+      if (expected[i].defined() && found[i].defined() && expected[i].sizes() == found[i].sizes() &&
+          expected[i].layout() == at::kStrided)
+        text << ", by up to "
+             << (expected[i].detach().to(at::kDouble) - found[i].detach().to(at::kDouble))
+                    .abs()
+                    .max()
+                    .item<double>();
+      return text.str();
+    }
+  return {};
+}
+
+std::string difference(const Run& expected, const Run& found) {
+  std::string text = difference("outputs", expected.outputs, found.outputs);
+  if (text.empty()) text = difference("inputs", expected.inputs, found.inputs);
+  if (text.empty()) text = difference("buffers", expected.state, found.state);
+  if (text.empty()) text = difference("gradients", expected.gradients, found.gradients);
+  if (text.empty() && expected.aliases != found.aliases)
+    text = "another output shares memory with an input";
+  return text;
+}
+
+class Checker {
+ public:
+  explicit Checker(const Case& each) : case_(each) {
+    if (!case_.module) root_ = std::make_shared<torch::nn::Module>();
+  }
+
+  Outcome check() {
+    for (const at::ScalarType dtype : {at::kFloat, at::kDouble})
+      for (const bool train : {false, true}) {
+        if (!case_.module && train) continue;
+        if (case_.module) case_.module->to(dtype);
+        root().train(train);
+        where_ = std::string(at::toString(dtype)) + (train ? " in train mode" : " in eval mode");
+        try {
+          check_mode(dtype);
+        } catch (const std::exception& error) {
+          fail(error.what());
+        }
+      }
+    if (case_.module) case_.module->to(at::kFloat);
+    if (out_.captured) check_other_sizes();
+    return out_;
+  }
+
+ private:
+  using Program = std::function<Tensors(Tensors&)>;
+
+  torch::nn::Module& root() { return case_.module ? *case_.module : *root_; }
+
+  void fail(const std::string& text) {
+    if (out_.fault.empty()) out_.fault = where_ + ": " + text;
+  }
+
+  Tensors make_inputs(at::ScalarType dtype, std::int64_t batch = 2) const {
+    Tensors made;
+    for (const Input& input : case_.inputs) made.push_back(input.make(dtype, batch));
+    return made;
+  }
+
+  bool gets_gradient(std::size_t index, const at::Tensor& value) const {
+    return case_.inputs[index].gradient && value.is_floating_point();
+  }
+
+  Tensors state() {
+    Tensors out = root().parameters();
+    for (const at::Tensor& buffer : root().buffers()) out.push_back(buffer);
+    return out;
+  }
+  Tensors saved() {
+    Tensors out;
+    for (const at::Tensor& tensor : state()) out.push_back(tensor.detach().clone());
+    return out;
+  }
+  void restore(const Tensors& values) {
+    const at::NoGradGuard no_grad;
+    const Tensors now = state();
+    for (std::size_t i = 0; i < now.size(); ++i) now[i].copy_(values[i]);
+  }
+
+  // Null where the capture is refused as the case says.
+  std::shared_ptr<GraphModule> capture(Tensors inputs, const std::string& refused) {
+    const Tensors before = saved();
+    std::shared_ptr<GraphModule> module;
+    try {
+      module = record_program(root(), std::move(inputs), {},
+                              [&](Tensors& in) { return TraceArg(case_.run(in)); });
+      if (!refused.empty()) fail("the capture was not refused: " + refused);
+      module->graph().lint({.strict = true});
+    } catch (const Error& error) {
+      if (refused.empty() || std::string(error.what()).find(refused) == std::string::npos) {
+        fail(error.what());
+      } else {
+        out_.refusal = error.text();
+      }
+    }
+    restore(before);
+    return module;
+  }
+
+  Run run(const Tensors& values, bool gradients, const Program& program) {
+    const Tensors before = saved();
+    Tensors leaves, inputs;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      at::Tensor leaf = values[i].detach().clone();
+      if (gradients && gets_gradient(i, leaf)) leaf.requires_grad_();
+      leaves.push_back(leaf);
+      inputs.push_back(gradients ? leaf.clone() : leaf);
+    }
+    const Tensors kept = inputs;
+    torch::manual_seed(7);
+    Run out;
+    out.outputs = program(inputs);
+    for (const at::Tensor& output : out.outputs)
+      for (const at::Tensor& input : kept)
+        out.aliases.push_back(output.defined() && output.has_storage() &&
+                              output.storage().is_alias_of(input.storage()));
+    if (gradients) out.gradients = gradients_of(out.outputs, leaves);
+    out.inputs = kept;
+    out.state = saved();
+    restore(before);
+    return out;
+  }
+
+  Tensors gradients_of(const Tensors& outputs, const Tensors& leaves) {
+    at::Tensor loss;
+    torch::manual_seed(8);
+    for (const at::Tensor& output : outputs) {
+      if (!output.defined() || !output.requires_grad()) continue;
+      const at::Tensor weighted = (output * torch::randn_like(output.detach())).sum();
+      loss = loss.defined() ? loss + weighted : weighted;
+    }
+    Tensors wanted;
+    for (const at::Tensor& leaf : leaves)
+      if (leaf.requires_grad()) wanted.push_back(leaf);
+    for (const at::Tensor& parameter : root().parameters())
+      if (parameter.requires_grad()) wanted.push_back(parameter);
+    if (!loss.defined() || wanted.empty()) return {};
+    return torch::autograd::grad({loss}, wanted, {}, /*retain_graph=*/std::nullopt,
+                                 /*create_graph=*/false, /*allow_unused=*/true);
+  }
+
+  void compare(GraphModule& module, at::ScalarType dtype, bool gradients) {
+    const Tensors inputs = make_inputs(dtype);
+    const Run eager = run(inputs, gradients, case_.run);
+    const std::string with = gradients ? " with gradients" : "";
+    const Run replayed = run(inputs, gradients, [&](Tensors& in) {
+      return flatten(module.forward(Values(in.begin(), in.end())));
+    });
+    if (std::string text = zoo::difference(eager, replayed); !text.empty())
+      fail("replay" + with + ": " + text + "\n" + module.graph().str());
+    const Run interpreted = run(inputs, gradients, [&](Tensors& in) {
+      return flatten(Interpreter(module).run(Values(in.begin(), in.end())));
+    });
+    if (std::string text = zoo::difference(eager, interpreted); !text.empty())
+      fail("Interpreter" + with + ": " + text + "\n" + module.graph().str());
+    std::size_t count = 0;
+    for (const at::Tensor& gradient : eager.gradients) count += gradient.defined();
+    out_.gradients = std::max(out_.gradients, count);
+    out_.differentiable |= !eager.gradients.empty();
+  }
+
+  void check_mode(at::ScalarType dtype) {
+    {
+      const at::NoGradGuard no_grad;
+      torch::manual_seed(1);
+      auto module = capture(make_inputs(dtype), case_.refused);
+      if (!module) return;
+      out_.captured = true;
+      for (int round = 0; round < 2; ++round) compare(*module, dtype, false);
+      check_functional(*module, dtype);
+    }
+    Tensors inputs = make_inputs(dtype);
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (gets_gradient(i, inputs[i])) inputs[i] = inputs[i].requires_grad_().clone();
+    if (auto module = capture(inputs, case_.refused_with_gradients)) compare(*module, dtype, true);
+  }
+
+  // The same graph made functional: it writes to inputs and buffers by a copy_ each, at the end.
+  void check_functional(GraphModule& module, at::ScalarType dtype) {
+    const bool writes = AliasAnalysis(module.graph()).has_writes();
+    const Tensors before = saved();
+    const Tensors example = make_inputs(dtype);
+    const PassResult result = functionalize(module, Values(example.begin(), example.end()));
+    if (result.changed != writes) fail("functionalize changed what it should not");
+    if (!zoo::difference("attributes", before, saved()).empty()) fail("functionalize wrote");
+    module.graph().lint({.strict = true});
+    const AliasAnalysis aliases(module.graph());
+    std::int64_t copies = 0;
+    for (const Node& node : module.graph().nodes()) {
+      if (aliases.writes(node).empty() || node.is_output()) continue;
+      copies += node.calls("aten::copy_");
+      if (!node.calls("aten::copy_")) fail("functionalize left " + node.format_node());
+    }
+    if (copies != result.rewrites) fail("functionalize left copies");
+    const Tensors inputs = make_inputs(dtype);
+    Run eager = run(inputs, false, case_.run);
+    Run found = run(inputs, false, [&](Tensors& in) {
+      return flatten(module.forward(Values(in.begin(), in.end())));
+    });
+    eager.aliases = found.aliases = {};  // an output that was a view of an input is none
+    if (std::string text = zoo::difference(eager, found); !text.empty())
+      fail("functionalized: " + text + "\n" + module.graph().str());
+  }
+
+  // Captures of two batch sizes: where the graphs are the same, one serves both. Where they are
+  // not, it is not run on other sizes: operators inside a module may rely on its checks.
+  void check_other_sizes() {
+    where_ = "other sizes";
+    bool varies = false;
+    for (const Input& input : case_.inputs)
+      for (const std::int64_t size : input.sizes) varies |= size == kBatch;
+    if (!varies) {
+      out_.baked = "-";
+      return;
+    }
+    root().eval();
+    const at::NoGradGuard no_grad;
+    torch::manual_seed(1);
+    auto module = capture(make_inputs(at::kFloat), case_.refused);
+    auto other = capture(make_inputs(at::kFloat, 3), case_.refused);
+    if (!module || !other) return;
+    out_.baked = difference(module->graph(), other->graph());
+    if (!out_.baked.empty()) return;
+    module->set_input_guards({});
+    const Tensors inputs = make_inputs(at::kFloat, 3);
+    const Run eager = run(inputs, false, case_.run);
+    const Run found = run(inputs, false, [&](Tensors& in) {
+      return flatten(module->forward(Values(in.begin(), in.end())));
+    });
+    if (std::string text = zoo::difference(eager, found); !text.empty()) fail(text);
+  }
+
+  // The first operator that differs, or empty.
+  static std::string difference(const Graph& a, const Graph& b) {
+    auto left = a.nodes().begin(), right = b.nodes().begin();
+    for (; left != a.nodes().end() && right != b.nodes().end(); ++left, ++right) {
+      if (left->target().str() != right->target().str()) break;
+      if (left->format_node() != right->format_node()) return left->target().str();
+      if (left->op() == Opcode::kGetAttr && left->target().str().starts_with("_tensor_constant"))
+        return "a tensor made of sizes";
+    }
+    return left == a.nodes().end() && right == b.nodes().end() ? "" : "the number of operators";
+  }
+
+  const Case& case_;
+  std::shared_ptr<torch::nn::Module> root_;
+  Outcome out_;
+  std::string where_;
+};
+
+}  // namespace
+
+at::Tensor Input::make(at::ScalarType dtype, std::int64_t batch) const {
+  std::vector<std::int64_t> shape = sizes;
+  for (std::int64_t& size : shape)
+    if (size == kBatch) size = batch;
+  switch (kind) {
+    case Kind::kNormal:
+      return torch::randn(shape, dtype);
+    case Kind::kUniform:
+      return torch::rand(shape, dtype).mul_(0.98).add_(0.01);
+    case Kind::kIndex:
+      return torch::randint(high, shape, at::kLong);
+    case Kind::kSign:
+      return torch::randint(2, shape, at::kLong).mul_(2).sub_(1).to(dtype);
+    case Kind::kMask: {
+      at::Tensor made = torch::randint(2, shape, at::kLong).to(at::kBool);
+      made.select(-1, 0).fill_(false);
+      return made;
+    }
+    case Kind::kFixed:
+      return value.is_floating_point() ? value.to(dtype) : value.clone();
+  }
+  return {};
+}
+
+Input normal(std::vector<std::int64_t> sizes) { return {.sizes = std::move(sizes)}; }
+Input uniform(std::vector<std::int64_t> sizes) {
+  return {.kind = Input::Kind::kUniform, .sizes = std::move(sizes)};
+}
+Input indices(std::int64_t high, std::vector<std::int64_t> sizes) {
+  return {.kind = Input::Kind::kIndex, .sizes = std::move(sizes), .high = high};
+}
+Input signs(std::vector<std::int64_t> sizes) {
+  return still({.kind = Input::Kind::kSign, .sizes = std::move(sizes)});
+}
+Input mask(std::vector<std::int64_t> sizes) {
+  return {.kind = Input::Kind::kMask, .sizes = std::move(sizes)};
+}
+Input still(Input input) {
+  input.gradient = false;
+  return input;
+}
+Input fixed(at::Tensor value) { return {.kind = Input::Kind::kFixed, .value = std::move(value)}; }
+
+Case module_case(std::string name, std::string options, std::vector<Input> inputs,
+                 std::shared_ptr<torch::nn::Module> module) {
+  auto run = [raw = module.get()](Tensors& in) {
+    return flatten(call_module(*raw, Values(in.begin(), in.end())));
+  };
+  return {std::move(name), std::move(options), std::move(inputs), run, std::move(module)};
+}
+
+Outcome check_case(const Case& each) { return Checker(each).check(); }
+
+}  // namespace fx::zoo
