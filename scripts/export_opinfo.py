@@ -9,15 +9,17 @@
 For each dtype: DTYPE.jsonl, a line a sample, and DTYPE.safetensors with the bytes of its tensors. A line is
 
     {"op": "add", "sample": 3, "judge": "values" | "shape", "why": "...",
-     "graphs": {"operators": TEXT, "torch": TEXT, "method": TEXT},
-     "inputs": [TENSOR], "outputs": [TENSOR | {"value": ...}]}
+     "graphs": {"operators": TEXT, "torch": TEXT, "method": TEXT, "inplace": TEXT},
+     "inputs": [TENSOR], "outputs": [TENSOR | {"value": ...} | {"float": HEX} | {"complex": [HEX, HEX]}]}
 
-or {"op", "sample", "missing": why it cannot be written}. "operators" is the program that the sample runs below autograd, as
-Python dispatches it; "torch" and "method" are the one call that the sample stands for, where it is no Python function. All
-take the same inputs, and a graph in the .fx form returns the flat tuple of outputs; an input that the call changes is an
-output, too. A TENSOR is {"storage": name in the safetensors file, "dtype", "sizes", "strides", "offset"}, and "conj" or
-"neg" where such a bit is set. Each run begins with torch.manual_seed(SEED). What differs from run to run (memory that nobody
-wrote) is judged by its shape.
+or {"op", "sample", "missing": why it cannot be written}. errors.jsonl has the calls that operators refuse, with "error": the first
+line of the message. "operators" is the program that the sample runs below autograd, as
+Python dispatches it; "torch" and "method" are the one call that the sample stands for, where it is no Python function, and
+"inplace" is the method that writes the result to its tensor, where that can hold it. All take the same inputs, and a graph in
+the .fx form returns the flat tuple of outputs; an input that the call changes is an output, too. A TENSOR is
+{"storage": name in the safetensors file, "dtype", "sizes", "strides", "offset"}, and "conj" or "neg" where such a bit is set,
+"shares" with the number of an earlier input in the same memory.
+Each run begins with torch.manual_seed(SEED). What differs from run to run (memory that nobody wrote) is judged by its shape.
 """
 import argparse
 import hashlib
@@ -43,7 +45,9 @@ FLOATS = ["float64", "bfloat16", "float16", "complex64", "complex128", "complex3
 INTEGERS = ["int64", "int32", "int16", "int8", "uint8", "bool", "uint16", "uint32", "uint64"]
 EIGHT_BITS = ["float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"]
 OTHERS = FLOATS + INTEGERS + EIGHT_BITS
+ERRORS = "errors"  # instead of a dtype: the calls that operators have to refuse
 SAMPLES_OF_OTHERS = 3
+ALL_SAMPLES = 34000  # about
 EMPTY = {f"aten::{name}" for name in ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided")}
 
 
@@ -105,6 +109,7 @@ class Recorder(TorchDispatchMode):
         self.constants = []  # tensors made outside of the dispatcher
         self.alive = []
         self.seeded = False
+        self.refused = None  # the line, node and error of the operator that raised
         self.unwritten = set()  # nodes that give memory which nobody wrote
         for i, tensor in enumerate(inputs):
             self.learn(tensor, f"x{i}")
@@ -143,11 +148,17 @@ class Recorder(TorchDispatchMode):
                 raise Missing(f"sparse tensors ({str(leaf.layout).removeprefix('torch.')})")
         line = call_text(name, "call_function", func.name(), args, kwargs, self.name_of)
         self.seeded |= torch.Tag.nondeterministic_seeded in func.tags
-        result = func(*args, **kwargs)
+        try:
+            result = func(*args, **kwargs)
+        except Exception as error:
+            self.refused = (line, name, error)
+            raise
         if func._schema.name in EMPTY:
             self.unwritten.add(name)
-        elif func._schema.is_mutable and args and isinstance(args[0], torch.Tensor):
-            self.unwritten.discard(self.find(args[0]))
+        elif func._schema.is_mutable:
+            self.unwritten.clear()
+        elif func.is_view and args and isinstance(args[0], torch.Tensor) and self.find(args[0]) in self.unwritten:
+            self.unwritten.add(name)
         self.lines.append(line)
         self.learn_result(result, name)
         return result
@@ -207,6 +218,10 @@ def same(a, b):
     return raw(a) == raw(b)
 
 
+def is_like(a, b):
+    return a.dtype == b.dtype and a.shape == b.shape and a.stride() == b.stride()
+
+
 def close(a, b):
     """Whether two results are equal within the rounding of their dtype."""
     if same(a, b):
@@ -228,6 +243,7 @@ class Sample:
         self.flat, self.spec = pytree.tree_flatten((sample.input, tuple(sample.args), dict(sample.kwargs)))
         self.where = [i for i, leaf in enumerate(self.flat) if isinstance(leaf, torch.Tensor)]
         self.tensors = [self.flat[i].detach() for i in self.where]
+        self.recorder = None
 
     def arguments(self, tensors):
         flat = list(self.flat)
@@ -235,22 +251,47 @@ class Sample:
             flat[i] = tensor
         return pytree.tree_unflatten(flat, self.spec)
 
-    def run(self, function=None, mode=None):
+    def run(self, function=None):
         """The inputs behind the call, and its flat outputs."""
         tensors = copies(self.tensors)
         first, args, kwargs = self.arguments(tensors)
         torch.manual_seed(SEED)
         with torch.no_grad():
-            if mode is None:
-                result = (function or self.op.op)(first, *args, **kwargs)
-            else:
-                recorder = mode(tensors)
-                with torch._C._AutoDispatchBelowAutograd(), recorder:
-                    result = self.op.op(first, *args, **kwargs)
-                self.is_tuple = isinstance(result, (list, tuple))
-                self.is_nested = self.is_tuple and any(isinstance(item, (list, tuple, dict)) for item in result)
-                return tensors, leaves_of(result), recorder
+            return tensors, leaves_of((function or self.op.op)(first, *args, **kwargs))
+
+    def record(self):
+        """The same, with the operators that run."""
+        tensors = copies(self.tensors)
+        first, args, kwargs = self.arguments(tensors)
+        self.recorder = Recorder(tensors)
+        torch.manual_seed(SEED)
+        with torch.no_grad(), torch._C._AutoDispatchBelowAutograd(), self.recorder:
+            result = self.op.op(first, *args, **kwargs)
+        self.is_tuple = isinstance(result, (list, tuple))
+        self.is_nested = self.is_tuple and any(isinstance(item, (list, tuple, dict)) for item in result)
         return tensors, leaves_of(result)
+
+    def graph(self, lines, names):
+        heads = [f"%x{i} = placeholder[target=x{i}]" for i in range(len(self.tensors))]
+        more = [f"%{name} = placeholder[target={name}]" for name, _ in self.recorder.constants]
+        result = "(" + "".join(f"%{name}, " for name in names).rstrip() + ")"
+        return "\n".join(["fx 1", *heads, *more, *lines, f"return {result}"]) + "\n"
+
+    def error_line(self, store):
+        """A sample that an operator refuses."""
+        try:
+            self.record()
+        except Missing:
+            raise
+        except Exception:  # pylint: disable=broad-except
+            if not self.recorder or not self.recorder.refused:
+                raise Missing("Python refuses it before an operator is called") from None
+            line, name, error = self.recorder.refused
+            inputs = self.tensors + [tensor for _, tensor in self.recorder.constants]
+            return {"error": str(error).splitlines()[0], "judge": "values", "outputs": [],
+                    "graphs": {"operators": self.graph([*self.recorder.lines, line], [name])},
+                    "inputs": store.inputs(inputs)}
+        raise Missing("nothing refuses it")
 
     def line(self, store):
         tensors, wanted = self.run()
@@ -258,7 +299,8 @@ class Sample:
             if isinstance(leaf, torch.Tensor) and leaf.layout != torch.strided:
                 raise Missing(f"sparse tensors ({str(leaf.layout).removeprefix('torch.')})")
         changed = [i for i, (a, b) in enumerate(zip(self.tensors, tensors)) if not same(a, b)]
-        again, found, recorder = self.run(mode=Recorder)
+        again, found = self.record()
+        recorder = self.recorder
         outputs = [(recorder.output(leaf), value) for leaf, value in zip(found, wanted)]
         outputs += [(f"x{i}", tensors[i]) for i in changed]
         if all(name is None for name, _ in outputs):
@@ -273,28 +315,21 @@ class Sample:
         elif recorder.seeded:
             line["why"] = "random numbers, of the same seed"
         inputs = self.tensors + [tensor for _, tensor in recorder.constants]
-        heads = [f"%x{i} = placeholder[target=x{i}]" for i in range(len(self.tensors))]
-        more = [f"%{name} = placeholder[target={name}]" for name, _ in recorder.constants]
-
-        def graph(lines, names):
-            result = "(" + "".join(f"%{name}, " for name in names).rstrip() + ")"
-            return "\n".join(["fx 1", *heads, *more, *lines, f"return {result}"]) + "\n"
-
-        line["graphs"] = {"operators": graph(recorder.lines, [outputs[i][0] for i in kept])}
+        line["graphs"] = {"operators": self.graph(recorder.lines, [outputs[i][0] for i in kept])}
         if len(kept) == len(outputs) and not self.is_nested:
             names = ["y"]
             lines = []
             if self.is_tuple:
                 names = [f"y_{i}" for i in range(len(wanted))]
                 lines = [f"%y_{i} = call_function[target=operator.getitem](args = (%y, {i}))" for i in range(len(wanted))]
-            for form, text in self.calls(len(wanted), wanted):
-                line["graphs"][form] = graph([text, *lines], names + [f"x{i}" for i in changed])
-        line["inputs"] = [store.tensor(tensor) for tensor in inputs]
+            for form, text in self.calls(len(wanted), wanted, changed):
+                line["graphs"][form] = self.graph([text, *lines], names + [f"x{i}" for i in changed])
+        line["inputs"] = store.inputs(inputs)
         line["outputs"] = [store.output(outputs[i][1]) for i in kept]
         return line
 
-    def calls(self, count, wanted):
-        """The one call that the sample stands for, as a torch function and as a method."""
+    def calls(self, count, wanted, changed):
+        """The one call that the sample stands for, as a torch function, as a method, and as one that writes."""
         op = self.op
         names = {id(t): f"x{i}" for i, t in enumerate(self.tensors)}
         first, args, kwargs = self.arguments(self.tensors)
@@ -306,12 +341,16 @@ class Sample:
             found.append(("torch", "call_function", "torch." + op.name, op.op))
         if isinstance(first, torch.Tensor) and isinstance(op.method_variant, types.MethodDescriptorType):
             found.append(("method", "call_method", op.method_variant.__name__, op.method_variant))
+        if isinstance(first, torch.Tensor) and isinstance(op.inplace_variant, types.MethodDescriptorType):
+            found.append(("inplace", "call_method", op.inplace_variant.__name__, op.inplace_variant))
         for form, opcode, target, function in found:
             try:
                 result = self.run(function)[1]
                 text = call_text("y", opcode, target, (first, *args), kwargs, lambda t: names[id(t)])
             except (Missing, TypeError, RuntimeError):
                 continue  # another signature than the function's
+            if form == "inplace" and (changed or not is_like(result[0], wanted[0]) or not close(result[0], wanted[0])):
+                continue  # rounded to the dtype of the tensor, or strides of its own
             if len(result) == count and all(type(a) is type(b) for a, b in zip(result, wanted)):
                 yield form, text
 
@@ -339,11 +378,23 @@ class Store:
             out["neg"] = True
         return out
 
+    def inputs(self, tensors):
+        """Tensors that are there at once, with what they share."""
+        out, first = [], {}
+        for i, tensor in enumerate(tensors):
+            out.append(self.tensor(tensor))
+            memory = tensor.untyped_storage().data_ptr()
+            if memory and first.setdefault(memory, i) != i:
+                out[i]["shares"] = first[memory]
+        return out
+
     def output(self, value):
         if isinstance(value, torch.Tensor):
             return self.tensor(value)
         if isinstance(value, float):
             return {"float": value.hex()}
+        if isinstance(value, complex):
+            return {"complex": [value.real.hex(), value.imag.hex()]}
         if isinstance(value, (bool, int)):
             return {"value": value}
         raise Missing(f"a result of type {type(value).__name__}")
@@ -373,18 +424,24 @@ def full_name(op):
 
 def samples_of(op, dtype):
     torch.manual_seed(SEED)
-    yield from op.sample_inputs("cpu", dtype)
+    yield from (Sample(op, sample) for sample in op.sample_inputs("cpu", dtype))
+
+
+def errors_of(op):
+    torch.manual_seed(SEED)
+    if op.error_inputs_func is not None:
+        yield from (Sample(op, error.sample_input) for error in op.error_inputs("cpu"))
 
 
 def export(folder, name, ops, most, chosen):
-    dtype = getattr(torch, name)
     store, lines = Store(), 0
     with open(folder / f"{name}.jsonl", "w") as file:
         for op in ops:
-            if dtype not in op.supported_dtypes("cpu"):
+            if name != ERRORS and getattr(torch, name) not in op.supported_dtypes("cpu"):
                 continue
             head = {"op": full_name(op)}
-            samples, i = samples_of(op, dtype), -1
+            samples = errors_of(op) if name == ERRORS else samples_of(op, getattr(torch, name))
+            i = -1
             while most is None or i + 1 < most:
                 i += 1
                 head["sample"] = i
@@ -392,7 +449,7 @@ def export(folder, name, ops, most, chosen):
                     sample = next(samples)
                     if not chosen(head["op"], name, i):
                         continue
-                    line = Sample(op, sample).line(store)
+                    line = sample.error_line(store) if name == ERRORS else sample.line(store)
                 except StopIteration:
                     break
                 except Missing as error:
@@ -424,11 +481,12 @@ def main():
         if options.take is None:
             return True
         digest = hashlib.blake2b(f"{op} {dtype} {i}".encode(), digest_size=4).digest()
-        return int.from_bytes(digest, "little") % 27000 < options.take
+        return int.from_bytes(digest, "little") % ALL_SAMPLES < options.take
 
     counts = {}
-    for name in options.dtypes or ["float32"] + OTHERS:
-        counts[name] = export(folder, name, ops, None if name == "float32" else SAMPLES_OF_OTHERS, chosen)
+    for name in options.dtypes or ["float32", *OTHERS, ERRORS]:
+        most = None if name in ("float32", ERRORS) else SAMPLES_OF_OTHERS
+        counts[name] = export(folder, name, ops, most, chosen)
         print(f"{name}: {counts[name]} samples", flush=True)
     (folder / "manifest.json").write_text(json.dumps(
         {"torch": torch.__version__, "operators": [full_name(op) for op in op_db], "samples": counts}) + "\n")

@@ -7,7 +7,7 @@ set -euo pipefail
 build=$(realpath "$1")
 take=${2:-}
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-python=${FXCPP_PYTHON:-python3}
+python=$(scripts/setup.sh which-python)
 folder=$build/opinfo${take:+_$take}
 rm -rf "$folder"
 "$python" scripts/export_opinfo.py "$folder" ${take:+--take "$take"}
@@ -17,6 +17,7 @@ for samples in "$folder"/*.jsonl; do
   # A sample that ends the process has a line of its own, and the next one goes on.
   until "$build/bin/opinfo_report" "$folder" "$dtype"; do
     status=$?
+    ((status > 128)) || exit "$status"
     echo "{\"bad\":[{\"way\":\"all\",\"form\":\"all\",\"what\":\"ends the process with status $status\"}]}" >>"$results"
     (($(wc -l <"$results") < $(wc -l <"$samples"))) || break
   done

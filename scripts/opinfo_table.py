@@ -13,24 +13,27 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SHORT = {"float32": "f32", "float64": "f64", "bfloat16": "bf16", "float16": "f16", "complex64": "c64", "complex128": "c128",
          "complex32": "c32", "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8", "uint8": "u8", "bool": "bool",
          "uint16": "u16", "uint32": "u32", "uint64": "u64", "float8_e4m3fn": "f8e4m3", "float8_e5m2": "f8e5m2",
-         "float8_e4m3fnuz": "f8e4m3z", "float8_e5m2fnuz": "f8e5m2z"}
+         "float8_e4m3fnuz": "f8e4m3z", "float8_e5m2fnuz": "f8e5m2z",
+         "errors": "errors"}
 WAYS = {"text": "interpret", "interpret": "interpret", "plan": "plan", "replay": "plan", "llvm": "llvm",
         "llvm among others": "llvm", "all": "interpret"}
 
 HEAD = """# PyTorch's operator database
 
-The samples of OpInfo, by which PyTorch tests its own operators (torch {torch}): {operators} entries, {samples:,} samples, all of float32
-and the first three of each other dtype. `scripts/export_opinfo.py` writes each as a graph with inputs and outputs, and `opinfo_report`
-runs it; `make test-opinfo` makes this page.
+The samples of OpInfo, by which PyTorch tests its own operators (torch {torch}): {operators} entries, {samples:,} samples, all of float32,
+the first three of each other dtype, and the calls that operators have to refuse (*errors*). `scripts/export_opinfo.py` writes each as
+a graph with inputs and outputs, and `opinfo_report` runs it; `make test-opinfo` makes this page.
 
-- **Programs.** Each sample is the operators that Python dispatches for it; where it stands for one call, it is also that call by its
-  torch function, and as a method of its tensor. Text and lint of each are checked, too.
-- **interpret** is the Interpreter; **plan** is `GraphModule::forward` and the mode `reduce-overhead` of the backend `plan`, called twice;
-  **llvm** is `fx::compile`, called twice, of the operators as they are and of the same operators between products by 1, since a single
-  operator pays for no kernel. *kernel*: an operator of the sample became part of a kernel; *operators*: none did.
+- **Programs.** Each sample is the operators that Python dispatches for it. Where it stands for one call, it is also that call by its
+  torch function, as a method of its tensor, and as the method that writes to its tensor. Text and lint of each are checked, too.
+- **interpret** is the Interpreter; **plan** is `GraphModule::forward`, and the mode `reduce-overhead` of the backend `plan`, called twice;
+  **llvm** is `fx::compile`, called twice, of the operators as they are and of the same operators between products by 1 (also with
+  `reduce-overhead`), since a single operator pays for no kernel. *kernel*: an operator of the sample became part of a kernel;
+  *operators*: none did.
 - **equal** means: kind, dtype, sizes and strides as in Python (no strides between products), integers exactly, others within the
-  tolerance of `torch.testing.assert_close` for the dtype, NaN where NaN is. Random numbers have Python's seed, and so are compared
-  like all others. What differs from run to run in Python, since it is memory that nobody wrote, is judged by dtype, sizes and strides: *shape*.
+  tolerance of `torch.testing.assert_close` for the dtype, or, for kernels, as near to the result in double as Python's; NaN where NaN
+  is. Errors have Python's message. Random numbers have Python's seed, and so are compared like all others. What differs from run to run
+  in Python, since it is memory that nobody wrote, is judged by dtype, sizes and strides: *shape*.
 - **not exported** samples are listed in the last column.
 
 | dtype | samples | equal | shape | differ | not exported | with a kernel | operators only |

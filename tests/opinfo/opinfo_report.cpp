@@ -119,6 +119,10 @@ class SampleRun {
   explicit SampleRun(const Sample& sample) : sample_(sample) {}
 
   json report() {
+    if (!sample_.error.empty()) {
+      check_error();
+      return std::move(report_);
+    }
     for (const auto& [form, text] : sample_.graphs) {
       try {
         module_of(text)->graph().lint({.strict = true});
@@ -140,11 +144,12 @@ class SampleRun {
       for (int i = 0; i < 2; ++i)
         check("replay", form, sample_.outputs, true,
               [&](Values inputs) { return replay(std::move(inputs)); });
-      if (form == "operators") {
+      if (form == "operators" || form == "inplace") {
         const Compiled alone = compile(module_of(text));
         for (int i = 0; i < 2; ++i)
           check("llvm", form, sample_.outputs, true,
                 [&](Values inputs) { return alone(std::move(inputs)); });
+        if (alone.num_compilations() > 0) explain(alone.explain(), own_nodes(text));
       }
       check_wrapped(form, text);
     }
@@ -152,6 +157,29 @@ class SampleRun {
   }
 
  private:
+  // Every way has to give the message that Python gives.
+  void check_error() {
+    const std::string& text = sample_.graphs.at("operators");
+    const auto refuses = [&](const char* way, auto run) {
+      try {
+        at::manual_seed(kSeed);
+        run(sample_.inputs());
+        fail(way, "operators", "does not refuse it: " + sample_.error);
+      } catch (const std::exception& error) {
+        if (std::string_view(error.what()).find(sample_.error) == std::string_view::npos)
+          fail(way, "operators", std::string(error.what()) + " instead of " + sample_.error);
+      }
+    };
+    const auto module = module_of(text);
+    refuses("interpret", [&](Values inputs) { Interpreter(module).run(std::move(inputs)); });
+    refuses("plan", [&](Values inputs) { module->forward(std::move(inputs)); });
+    const Compiled replay =
+        compile(module_of(text), {.backend = "plan", .mode = "reduce-overhead"});
+    refuses("replay", [&](Values inputs) { replay(std::move(inputs)); });
+    const Compiled compiled = compile(module_of(text));
+    refuses("llvm", [&](Values inputs) { compiled(std::move(inputs)); });
+  }
+
   // Compiled among other operators, against the Interpreter: the operator gets dense inputs here.
   void check_wrapped(const std::string& form, const std::string& text) {
     Values wanted;
@@ -164,20 +192,30 @@ class SampleRun {
     } catch (const std::exception&) {
       return;  // the operator refuses dense inputs
     }
-    std::set<std::string, std::less<>> own;
+    const Names own = own_nodes(text);
+    bool made = true;
+    for (const char* mode : {"default", "reduce-overhead"}) {
+      const Compiled compiled = compile(module, {.mode = mode});
+      for (int i = 0; i < 2 && made; ++i)
+        made = check("llvm among others", form, wanted, false,
+                     [&](Values inputs) { return compiled(std::move(inputs)); });
+      if (made) explain(compiled.explain(), own);
+      if (form != "operators") break;
+    }
+  }
+
+  using Names = std::set<std::string, std::less<>>;
+
+  static Names own_nodes(const std::string& text) {
+    Names names;
     const std::shared_ptr<Graph> graph = parse_text(text);
     for (const Node& node : graph->nodes())
-      if (node.op() != Opcode::kPlaceholder) own.insert(std::string(node.name()));
-    const Compiled compiled = compile(module);
-    bool made = true;
-    for (int i = 0; i < 2 && made; ++i)
-      made = check("llvm among others", form, wanted, false,
-                   [&](Values inputs) { return compiled(std::move(inputs)); });
-    if (made) explain(compiled.explain(), own);
+      if (!node.is_placeholder()) names.insert(std::string(node.name()));
+    return names;
   }
 
   // Whether a node of the sample became part of a kernel, or why the first did not.
-  void explain(const std::string& text, const std::set<std::string, std::less<>>& own) {
+  void explain(const std::string& text, const Names& own) {
     if (report_["llvm"] == "kernel") return;
     std::string name, reason;
     std::istringstream lines(text);
@@ -201,7 +239,13 @@ class SampleRun {
              Run run) {
     try {
       at::manual_seed(kSeed);
-      const Values found = elements(run(sample_.inputs()));
+      const Values inputs = sample_.inputs();
+      Values found = elements(run(inputs));
+      if (form == "inplace" && strides) {
+        // The result is the first input, which was written to.
+        const std::string text = difference(inputs[0], wanted[0], {.values = sample_.judge_values});
+        if (!text.empty()) throw std::runtime_error("input 0: " + text);
+      }
       if (found.size() != wanted.size()) throw std::runtime_error("another number of results");
       for (std::size_t i = 0; i < wanted.size(); ++i) {
         Judge judge{.values = sample_.judge_values, .strides = strides};

@@ -101,8 +101,12 @@ std::string tensor_difference(const at::Tensor& actual, const at::Tensor& wanted
 
 Value output_value(const json& item, const Storages& storages) {
   if (item.contains("storage")) return storages.make(json::array({item}))[0];
-  if (item.contains("float"))
-    return std::strtod(item.at("float").get<std::string>().c_str(), nullptr);
+  const auto number = [](const json& hex) {
+    return std::strtod(hex.get<std::string>().c_str(), nullptr);
+  };
+  if (item.contains("float")) return number(item.at("float"));
+  if (item.contains("complex"))
+    return c10::complex<double>(number(item.at("complex")[0]), number(item.at("complex")[1]));
   const json& value = item.at("value");
   if (value.is_boolean()) return value.get<bool>();
   return value.get<std::int64_t>();
@@ -115,12 +119,13 @@ Storages::Storages(const std::string& path) {
 }
 
 Values Storages::make(const json& items) const {
-  std::map<std::string, at::Tensor> made;
+  std::vector<at::Tensor> memories;
   Values out;
   for (const json& item : items) {
-    const auto name = item.at("storage").get<std::string>();
-    at::Tensor& bytes = made[name];
-    if (!bytes.defined()) bytes = bytes_.at(name).clone();
+    const at::Tensor bytes = item.contains("shares")
+                                 ? memories.at(item.at("shares").get<std::size_t>())
+                                 : bytes_.at(item.at("storage").get<std::string>()).clone();
+    memories.push_back(bytes);
     const c10::ScalarType type =
         parse_argument("torch." + item.at("dtype").get<std::string>()).to_dtype();
     at::Tensor tensor = at::empty({0}, type);
@@ -139,6 +144,7 @@ Sample::Sample(const json& line, const Storages& source)
       number(line.at("sample").get<std::int64_t>()),
       judge_values(line.at("judge") == "values"),
       graphs(line.at("graphs").get<std::map<std::string, std::string>>()),
+      error(line.value("error", "")),
       input_items(line.at("inputs")),
       storages(&source) {
   for (const json& item : line.at("outputs")) outputs.push_back(output_value(item, source));

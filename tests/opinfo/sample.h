@@ -17,8 +17,8 @@ namespace fx::opinfo {
 class Storages {
  public:
   explicit Storages(const std::string& path);
-  /// Tensors with the values and strides that the file has, in memory of their own. Those that
-  /// share memory in the file do so again.
+  /// Tensors with the values and strides that the file has, in memory of their own; those that
+  /// shared some in Python do so again.
   Values make(const nlohmann::json& items) const;
 
  private:
@@ -35,6 +35,7 @@ struct Sample {
   std::int64_t number;                        ///< in the database's order
   bool judge_values;                          ///< else shape and dtype
   std::map<std::string, std::string> graphs;  ///< in the .fx form; "operators" is always there
+  std::string error;                          ///< not empty: the call is refused with this message
   nlohmann::json input_items;
   Values outputs;  ///< the flat tuple that each graph returns
   const Storages* storages;
