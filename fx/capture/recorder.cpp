@@ -24,6 +24,9 @@ bool is_uninitialised_factory(std::string_view name) {
   return false;
 }
 
+// A tracked tensor is in keep_ and in storages_.
+constexpr std::size_t kOwnReferences = 2;
+
 bool holds_tensors(const c10::IValue& value) {
   return value.isTensor() || value.isTensorList() || value.isList();
 }
@@ -271,6 +274,14 @@ Node* Recorder::alias_of_known(const at::Tensor& tensor) {
     if (same_geometry(found->second)) source = &found->second;
   }
   if (source) {
+    // Factories of torch:: wrap what at:: made, which then nobody else holds: one value.
+    const bool is_only_handle = source->use_count() == kOwnReferences;
+    if (is_only_handle && !source->requires_grad() && !tensor.requires_grad()) {
+      Node& node = node_of(*source);
+      made_.emplace_back(tensor.getIntrusivePtr(), &node);
+      track(tensor, node);
+      return &node;
+    }
     Node& node = graph_->call_function("aten::detach", {node_of(*source)});
     track(tensor, node);
     return &node;
