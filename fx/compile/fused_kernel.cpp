@@ -131,7 +131,7 @@ Value FusedKernel::forward(Values values) {
   }
   if (variant->choice.load(std::memory_order_relaxed) == Variant::kOpen)
     choose(*variant, values, inputs);
-  std::vector<at::Tensor> outputs;
+  c10::SmallVector<at::Tensor, 4> outputs;
   if (!variant->kernel || variant->choice.load(std::memory_order_relaxed) == Variant::kOperators ||
       !variant->kernel->run(inputs.tensors, outputs, inputs.scalars))
     return run_operators(std::move(values));
@@ -147,7 +147,7 @@ bool FusedKernel::call_into(std::span<const Value> values, std::span<const at::T
   if (!variant || !variant->kernel ||
       variant->choice.load(std::memory_order_relaxed) != Variant::kKernel)
     return false;
-  std::vector<at::Tensor> outputs;
+  c10::SmallVector<at::Tensor, 4> outputs;
   {
     const OfferedTensors offered(results);
     if (!variant->kernel->run(inputs.tensors, outputs, inputs.scalars)) return false;
@@ -163,7 +163,7 @@ bool FusedKernel::call_into(std::span<const Value> values, std::span<const at::T
 void FusedKernel::choose(const Variant& variant, const Values& values, const Inputs& inputs) {
   using Clock = std::chrono::steady_clock;
   Clock::duration best[2] = {Clock::duration::max(), Clock::duration::max()};
-  std::vector<at::Tensor> outputs;
+  c10::SmallVector<at::Tensor, 4> outputs;
   for (int run = 0; run < 3; ++run) {
     const auto start = Clock::now();
     if (!variant.kernel || !variant.kernel->run(inputs.tensors, outputs, inputs.scalars)) {

@@ -206,7 +206,7 @@ bool Kernel::prepare(std::span<const at::Tensor> inputs) const {
   return Call(*this).prepare(inputs);
 }
 
-bool Kernel::run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs,
+bool Kernel::run(std::span<const at::Tensor> inputs, c10::SmallVectorImpl<at::Tensor>& outputs,
                  std::span<const std::int64_t> scalars) const {
   if (scalars.size() != static_cast<std::size_t>(program_.num_scalars())) return false;
   return Call(*this, scalars).run(inputs, outputs);

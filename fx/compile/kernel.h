@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/util/SmallVector.h>
 
 #include <atomic>
 #include <cstdint>
@@ -41,7 +42,7 @@ class Kernel {
   /// assumption, strides for which there is no code, or an operation that has no result (a division
   /// by zero); nothing has happened then. Inputs must be dense CPU tensors without conjugation.
   /// @param scalars by scalar of the program: an int64, or the bits of a double.
-  bool run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs,
+  bool run(std::span<const at::Tensor> inputs, c10::SmallVectorImpl<at::Tensor>& outputs,
            std::span<const std::int64_t> scalars = {}) const;
 
   /// Makes the machine code for inputs of these sizes and strides; they may be on the meta device.

@@ -1,8 +1,9 @@
 #pragma once
 
+#include <c10/util/SmallVector.h>
+
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 namespace fx::loops {
 
@@ -27,7 +28,7 @@ struct KernelShape {
   /// With reductions: a call does one loop of one row, or a part of it, see KernelArgs::phase.
   bool split = false;
   /// By operand. One that does not move along the lanes' axis is kZero.
-  std::vector<LaneStride> lane_strides = {};
+  c10::SmallVector<LaneStride, 16> lane_strides = {};
 
   friend bool operator==(const KernelShape&, const KernelShape&) = default;
 };

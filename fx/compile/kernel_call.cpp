@@ -60,14 +60,14 @@ std::int64_t Kernel::Call::element_size(std::size_t operand) const {
 
 // In bytes.
 std::int64_t Kernel::Call::distance(std::size_t operand,
-                                    const std::vector<NestOperand::Step>& steps) const {
+                                    std::span<const NestOperand::Step> steps) const {
   std::int64_t elements = 0;
   for (const NestOperand::Step& step : steps)
     elements += size_of(step.step) * (tensors_[operand] ? tensors_[operand]->stride(step.dim) : 1);
   return elements * element_size(operand);
 }
 
-void Kernel::Call::collect_axes(std::size_t begin, std::size_t end, std::vector<Axis>& axes) const {
+void Kernel::Call::collect_axes(std::size_t begin, std::size_t end, Axes& axes) const {
   for (std::size_t i = begin; i < end; ++i) {
     const std::size_t axis = kernel_.axis_order_[i];
     const std::int64_t size = size_of(kernel_.axis_roots_[axis]);
@@ -80,7 +80,7 @@ void Kernel::Call::collect_axes(std::size_t begin, std::size_t end, std::vector<
 }
 
 // Joins neighbours that all operands step through as through one.
-void Kernel::Call::collapse(std::vector<Axis>& axes) {
+void Kernel::Call::collapse(Axes& axes) {
   std::size_t out = 0;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     if (out > 0) {
@@ -133,7 +133,7 @@ bool Kernel::Call::choose_shape() {
   lane_ = nothing;
   collect_axes(0, nest_.num_kept, kept_);
   if (nest_.has_reductions()) {
-    std::vector<Axis> reduced;
+    Axes reduced;
     collect_axes(nest_.num_kept, nest_.axes.size(), reduced);
     if (reduced.empty() || reduced.size() > 2) return false;
     const Axis& inner = reduced.back();
@@ -175,7 +175,8 @@ bool Kernel::Call::choose_shape() {
 }
 
 // Everything up to the machine code. False when the inputs do not fit.
-bool Kernel::Call::bind(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs) {
+bool Kernel::Call::bind(std::span<const at::Tensor> inputs,
+                        c10::SmallVectorImpl<at::Tensor>& outputs) {
   sizes_.resize(kernel_.program_.shapes().symbols().size());
   if (inputs.size() != kernel_.input_dims_.size() || !kernel_.bind_sizes(inputs, sizes_))
     return false;
@@ -199,11 +200,12 @@ bool Kernel::Call::bind(std::span<const at::Tensor> inputs, std::vector<at::Tens
 }
 
 bool Kernel::Call::prepare(std::span<const at::Tensor> inputs) {
-  std::vector<at::Tensor> outputs;
+  c10::SmallVector<at::Tensor, 4> outputs;
   return bind(inputs, outputs);
 }
 
-bool Kernel::Call::run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs) {
+bool Kernel::Call::run(std::span<const at::Tensor> inputs,
+                       c10::SmallVectorImpl<at::Tensor>& outputs) {
   if (!bind(inputs, outputs)) return false;
   if (empty_) return true;
   for (std::size_t k = 0; k < tensors_.size(); ++k) {
@@ -211,7 +213,7 @@ bool Kernel::Call::run(std::span<const at::Tensor> inputs, std::vector<at::Tenso
     void* first = tensors_[k] ? const_cast<void*>(tensors_[k]->const_data_ptr()) : nullptr;
     pointers_.push_back(moved(static_cast<char*>(first), distance(k, operand.offset)));
     for (std::size_t i = 0; i < kMaxGathered; ++i)
-      gathered_.push_back(i < operand.gathered.size() ? distance(k, {operand.gathered[i]}) : 0);
+      gathered_.push_back(i < operand.gathered.size() ? distance(k, {&operand.gathered[i], 1}) : 0);
   }
   for (const Dims& factors : kernel_.extent_roots_) {
     std::int64_t product = 1;
@@ -271,8 +273,8 @@ std::int32_t Kernel::Call::run_all() {
 std::int32_t Kernel::Call::run_rows(std::int64_t begin, std::int64_t end, std::int64_t lane_begin,
                                     std::int64_t lane_end) const {
   const std::size_t count = nest_.operands.size();
-  c10::SmallVector<OperandStrides, 8> strides(count);
-  c10::SmallVector<char*, 8> pointers(count);
+  c10::SmallVector<OperandStrides, 16> strides(count);
+  c10::SmallVector<char*, 16> pointers(count);
   for (std::size_t k = 0; k < count; ++k) strides[k] = strides_of(k);
   c10::SmallVector<char*, 4> scratch;
   if (!nest_.scratch.empty()) {

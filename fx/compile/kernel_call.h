@@ -23,23 +23,25 @@ class Kernel::Call {
       : kernel_(kernel), nest_(kernel.nest_), scalars_(scalars) {}
 
   bool prepare(std::span<const at::Tensor> inputs);
-  bool run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs);
+  bool run(std::span<const at::Tensor> inputs, c10::SmallVectorImpl<at::Tensor>& outputs);
 
  private:
-  using Sizes = c10::SmallVector<std::int64_t, 8>;
+  // Calls of usual kernels ask nothing of the heap but their results.
+  using Sizes = c10::SmallVector<std::int64_t, 16>;
   // One axis of the iteration, with the byte step of each operand.
   struct Axis {
     std::int64_t size;
     Sizes strides;
   };
+  using Axes = c10::SmallVector<Axis, 4>;
 
   at::Tensor make_output(std::size_t index, c10::DeviceType device) const;
-  bool bind(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs);
+  bool bind(std::span<const at::Tensor> inputs, c10::SmallVectorImpl<at::Tensor>& outputs);
   std::int64_t size_of(Dim root) const { return sizes_[static_cast<std::size_t>(root)]; }
   std::int64_t element_size(std::size_t operand) const;
-  std::int64_t distance(std::size_t operand, const std::vector<NestOperand::Step>& steps) const;
-  void collect_axes(std::size_t begin, std::size_t end, std::vector<Axis>& axes) const;
-  static void collapse(std::vector<Axis>& axes);
+  std::int64_t distance(std::size_t operand, std::span<const NestOperand::Step> steps) const;
+  void collect_axes(std::size_t begin, std::size_t end, Axes& axes) const;
+  static void collapse(Axes& axes);
   bool moves(std::size_t operand, const Axis& axis) const;
   int lane_cost(const Axis& lanes, const Axis& reduced) const;
   bool choose_shape();
@@ -55,12 +57,12 @@ class Kernel::Call {
   const Kernel& kernel_;
   const Nest& nest_;
   std::span<const std::int64_t> scalars_;
-  Sizes sizes_;                                     // by symbol
-  Sizes extents_;                                   // by extent of the nest
-  c10::SmallVector<const at::Tensor*, 8> tensors_;  // by operand; null for an index
-  c10::SmallVector<char*, 8> pointers_;             // by operand; of an index its value
-  Sizes gathered_;                                  // by operand and gathered dimension
-  std::vector<Axis> kept_;  // outermost first; without the lanes' axis once chosen
+  c10::SmallVector<std::int64_t, 48> sizes_;                    // by symbol
+  Sizes extents_;                                               // by extent of the nest
+  c10::SmallVector<const at::Tensor*, 16> tensors_;             // by operand; null for an index
+  c10::SmallVector<char*, 16> pointers_;                        // by operand; of an index its value
+  c10::SmallVector<std::int64_t, 16 * kMaxGathered> gathered_;  // by operand and gathered dimension
+  Axes kept_;  // outermost first; without the lanes' axis once chosen
   Axis lane_;
   Axis reduce_;
   KernelShape shape_;

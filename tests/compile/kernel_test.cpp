@@ -98,7 +98,9 @@ class KernelEngine {
     try {
       const Kernel kernel("k", program, {outputs.begin(), outputs.end()}, orders_of(outputs));
       ReferenceResult result;
-      if (kernel.run(inputs, result.outputs, bits)) {
+      c10::SmallVector<at::Tensor, 4> out;
+      if (kernel.run(inputs, out, bits)) {
+        result.outputs.assign(out.begin(), out.end());
         ++ran;
         return result;
       }

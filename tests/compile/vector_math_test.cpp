@@ -139,7 +139,7 @@ class FunctionKernel {
   }
 
   at::Tensor operator()(const std::vector<at::Tensor>& args) const {
-    std::vector<at::Tensor> out;
+    c10::SmallVector<at::Tensor, 4> out;
     if (!kernel_->run(args, out)) {
       ADD_FAILURE() << to_string(op_) << " does not take " << args[0].sizes();
       return at::full_like(args[0], -7);
@@ -351,7 +351,7 @@ TEST_F(VectorMath, DoublesNextToOverflow) {
     const std::vector<std::int64_t> sizes{30};
     const Tensor result = program.apply(op, {program.input(at::kDouble, sizes)});
     const Kernel kernel("double", program, {result}, {{0}});
-    std::vector<at::Tensor> out;
+    c10::SmallVector<at::Tensor, 4> out;
     ASSERT_TRUE(kernel.run(std::vector<at::Tensor>{x}, out)) << to_string(op);
     for (std::int64_t i = 0; i < x.size(0); ++i) {
       const double got = out[0][i].item<double>();
@@ -378,7 +378,7 @@ TEST_F(VectorMath, BesideDoublesTheSameBits) {
     const Tensor wide = program.cast(args[0], at::kDouble);
     const std::vector<Tensor> outputs{result, program.apply(Op::kMul, {wide, wide})};
     const Kernel kernel("mixed", program, outputs, {{0}, {0}});
-    std::vector<at::Tensor> out;
+    c10::SmallVector<at::Tensor, 4> out;
     ASSERT_TRUE(kernel.run(in, out)) << to_string(op);
     const at::Tensor double_input = special.to(at::kDouble);
     EXPECT_TRUE(at::allclose(out[1], double_input * double_input, 0, 0, /*equal_nan=*/true));
@@ -406,7 +406,7 @@ TEST_F(VectorMath, RareArgumentsInAnyLoop) {
     const Tensor b = program.apply(Op::kCos, {program.input(at::kFloat, column)});
     const Tensor sum = program.apply(Op::kAdd, {a, program.expand(b, a.dims)});
     const Kernel kernel("row", program, {sum}, {{0, 1}});
-    std::vector<at::Tensor> out;
+    c10::SmallVector<at::Tensor, 4> out;
     ASSERT_TRUE(kernel.run(std::vector<at::Tensor>{x, y}, out));
     EXPECT_TRUE(at::equal(out[0], sin_x + cos_y));
   }
@@ -416,7 +416,7 @@ TEST_F(VectorMath, RareArgumentsInAnyLoop) {
     const std::vector<std::int64_t> dims{dim};
     const Tensor sum = program.reduce(Reduce::kSum, a, dims, false);
     const Kernel kernel("sum", program, {sum}, {{0}});
-    std::vector<at::Tensor> out;
+    c10::SmallVector<at::Tensor, 4> out;
     ASSERT_TRUE(kernel.run(std::vector<at::Tensor>{x}, out));
     EXPECT_TRUE(at::allclose(out[0], sin_x.to(at::kDouble).sum(dim).to(at::kFloat), 0, 1e-5))
         << "over " << dim;
