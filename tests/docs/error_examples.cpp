@@ -6,6 +6,7 @@
 #include <fx/fx.h>
 #include <fx/interpret/transformer.h>
 #include <fx/passes/extract.h>
+#include <fx/passes/functionalize.h>
 #include <fx/passes/pass_manager.h>
 #include <fx/passes/type_check.h>
 #include <torch/torch.h>
@@ -766,6 +767,15 @@ EXAMPLE(513) {
   gm->graph().find_node("x")->set_type("TensorType[2, 3]");
   gm->graph().find_node("y")->set_type("TensorType[2, 4]");
   fx::type_check(*gm);
+  // [end]
+}
+
+// FX514: Something writes and has no functional form: an input that changes its shape, memory that
+// two attributes share, an operator that LibTorch knows no other form of (`fx::functionalize`).
+EXAMPLE(514) {
+  // [fx514]
+  auto gm = fx::make_fx([](at::Tensor x) { return x.unsqueeze_(0).add_(1); }, {torch::ones({2})});
+  fx::functionalize(*gm, {torch::ones({2})});
   // [end]
 }
 
