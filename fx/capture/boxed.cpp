@@ -62,12 +62,20 @@ TraceArg to_trace_arg(const Value& value) {
     for (const Value& item : elements(value)) items.push_back(to_trace_arg(item));
     return value.isTuple() ? TraceArg::tuple(std::move(items)) : TraceArg(items);
   }
+  if (value.isGenericDict()) {
+    std::vector<std::pair<Argument, TraceArg>> items;
+    for (const auto& item : value.toGenericDict())
+      items.emplace_back(to_trace_arg(item.key()).argument(), to_trace_arg(item.value()));
+    return TraceArg::dict(std::move(items));
+  }
   if (value.isBool()) return Argument(value.toBool());
   if (value.isInt()) return Argument(value.toInt());
   if (value.isDouble()) return Argument(value.toDouble());
+  if (value.isString()) return Argument(value.toStringRef());
+  if (value.isDevice()) return Argument(value.toDevice());
   throw TraceError(ErrorCode::kBadArgument,
                    "the result holds " + describe(value) +
-                       ", wanted tensors, numbers, and tuples and lists of them");
+                       ", wanted tensors, numbers, strings, and tuples, lists and dicts of them");
 }
 
 BoxedCall boxed_call(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> args) {

@@ -24,7 +24,8 @@ struct BoxedCall {
 /// @throws TraceError kBadArgument for what a graph cannot hold (generators, streams, storages).
 BoxedCall boxed_call(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> args);
 
-/// A result of a run as what a capture records: tensors, numbers, and tuples and lists of them.
+/// A result of a run as what a capture records: tensors, numbers, strings, devices, and tuples,
+/// lists and dicts of them.
 /// @throws TraceError kBadArgument for other values.
 TraceArg to_trace_arg(const Value& value);
 

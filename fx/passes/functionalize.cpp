@@ -104,6 +104,12 @@ Value unwrapped(const Value& value) {
     functional::sync(tensor);
     return functional::from_functional_tensor(tensor);
   }
+  if (value.isGenericDict()) {
+    const auto dict = value.toGenericDict();
+    c10::impl::GenericDict out(dict.keyType(), c10::AnyType::get());
+    for (const auto& item : dict) out.insert(item.key(), unwrapped(item.value()));
+    return out;
+  }
   if (!value.isList() && !value.isTuple()) return value;
   Values items = elements(value);
   for (Value& item : items) item = unwrapped(item);
@@ -113,7 +119,11 @@ Value unwrapped(const Value& value) {
   return list;
 }
 
-std::vector<at::Tensor> tensors_of(const Values& inputs) {
+std::vector<at::Tensor> tensors_of(const Values& inputs, const Graph& graph) {
+  const std::size_t wanted = graph.placeholders().size();
+  if (inputs.size() != wanted)
+    not_functional("found " + std::to_string(inputs.size()) + " example inputs, wanted " +
+                   std::to_string(wanted) + " tensors");
   std::vector<at::Tensor> out;
   for (const Value& input : inputs) {
     if (!input.isTensor()) not_functional("an input is " + describe(input) + ", wanted tensors");
@@ -144,7 +154,7 @@ std::shared_ptr<GraphModule> recorded(GraphModule& module, const Values& inputs,
     return TraceArg::tuple({to_trace_arg(result), TraceArg::tuple(std::move(contents))});
   };
   try {
-    return record_program(module, tensors_of(inputs), options, run);
+    return record_program(module, tensors_of(inputs, module.graph()), options, run);
   } catch (const RunError& error) {
     // LibTorch says in its own words what it cannot make functional.
     const std::string text = error.what();
@@ -190,18 +200,31 @@ void end_graph(Graph& graph, const std::vector<Shared>& written, bool copy_back)
   }));
 }
 
+// Whether all writes are copies to inputs and attributes at the end, as this pass leaves them.
+bool is_functional(const Graph& graph, const AliasAnalysis& aliases) {
+  bool at_the_end = false;
+  for (const Node& node : graph.nodes()) {
+    if (node.is_output() || node.op() == Opcode::kGetAttr) continue;
+    const bool writes = !aliases.writes(node).empty();
+    if (at_the_end && !writes) return false;
+    if (!writes) continue;
+    const Node* target = node.calls("aten::copy_") ? node.arg(0).node_or_null() : nullptr;
+    if (!target || !(target->is_placeholder() || target->op() == Opcode::kGetAttr)) return false;
+    at_the_end = true;
+  }
+  return true;
+}
+
 }  // namespace
 
 PassResult functionalize(GraphModule& module, const Values& example_inputs,
                          const FunctionalizeOptions& options) {
-  if (!AliasAnalysis(module.graph()).has_writes()) {
-    module.meta().set("mutations", Mutations());
-    return {};
-  }
+  const AliasAnalysis before(module.graph());
+  if (options.copy_back ? is_functional(module.graph(), before) : !before.has_writes()) return {};
   std::shared_ptr<GraphModule> source;
   for (const Node& node : module.graph().nodes())
     if (!source && node.op() == Opcode::kCallModule)
-      source = decompose(module, {}, tensors_of(example_inputs));
+      source = decompose(module, {}, tensors_of(example_inputs, module.graph()));
   std::vector<Shared> written;
   const std::shared_ptr<GraphModule> made =
       recorded(source ? *source : module, example_inputs, written);

@@ -1,0 +1,233 @@
+#include "fx/passes/functionalize.h"
+
+#include <torch/torch.h>
+
+#include "fx/analysis/alias.h"
+#include "fx/capture/make_fx.h"
+#include "fx/interpret/interpreter.h"
+#include "fx/passes/pass_manager.h"
+#include "tests/graph/graphs.h"
+
+namespace fx {
+namespace {
+
+using at::Tensor;
+using Program = std::function<Tensor(Tensor)>;
+
+std::vector<std::string> targets(const Graph& graph) {
+  std::vector<std::string> out;
+  for (const Node& node : graph.nodes())
+    if (node.op() == Opcode::kCallFunction) out.push_back(node.target().str());
+  return out;
+}
+
+// A functional graph gives eager's result, leaves the input as eager does, and writes by copies
+// alone.
+std::shared_ptr<GraphModule> expect_as_eager(const Program& program, const Tensor& example) {
+  auto gm = make_fx(program, {example.clone()});
+  functionalize(*gm, {example.clone()});
+  gm->graph().lint({.strict = true});
+  const AliasAnalysis aliases(gm->graph());
+  for (const Node& node : gm->graph().nodes())
+    if (!aliases.writes(node).empty() && !node.is_output())
+      EXPECT_TRUE(node.calls("aten::copy_")) << gm->graph();
+  for (int call = 0; call < 2; ++call) {
+    const Tensor x = torch::randn_like(example);
+    Tensor a = x.clone(), b = x.clone(), c = x.clone();
+    torch::manual_seed(call);
+    const Tensor expected = program(a);
+    torch::manual_seed(call);
+    EXPECT_TRUE(torch::equal((*gm)(b).toTensor(), expected)) << gm->graph();
+    torch::manual_seed(call);
+    EXPECT_TRUE(torch::equal(Interpreter(*gm).run({c}).toTensor(), expected));
+    EXPECT_TRUE(torch::equal(b, a)) << gm->graph();
+    EXPECT_TRUE(torch::equal(c, a));
+  }
+  return gm;
+}
+
+TEST(Functionalize, in_place_operators_and_writes_through_views) {
+  const Tensor x = torch::randn({4, 4});
+  auto gm = expect_as_eager([](Tensor x) { return x.mul(2).add_(1).relu_(); }, x);
+  EXPECT_EQ(targets(gm->graph()),
+            (std::vector<std::string>{"aten::mul.Scalar", "aten::add.Scalar", "aten::relu"}));
+  expect_as_eager(
+      [](Tensor x) {
+        Tensor y = x.clone();
+        y[0].fill_(3);
+        y.t().select(0, 2).mul_(x[1]);
+        y.diagonal().add_(x.diagonal());
+        y.view({2, 8}).slice(1, 0, 8, 3).copy_(x.flatten().slice(0, 0, 6).view({2, 3}));
+        return y;
+      },
+      x);
+  expect_as_eager(
+      [](Tensor x) {
+        Tensor y = torch::zeros({4, 4});
+        y.as_strided({2}, {5}, 1).add_(2);
+        std::vector<Tensor> parts = y.chunk(2, 1);
+        parts[1].add_(x.slice(1, 0, 2));
+        y.unsqueeze_(0);
+        return y.squeeze_(0).index_put_({torch::tensor({1, 3})}, x[0]);
+      },
+      x);
+  expect_as_eager(
+      [](Tensor x) {
+        Tensor out = torch::empty({4, 4});
+        at::add_out(out, x, x);
+        std::vector<Tensor> list{out, x + 1};
+        at::_foreach_mul_(list, 3.0);
+        return list[0] - list[1];
+      },
+      x);
+  expect_as_eager([](Tensor x) { return torch::empty({4, 4}).bernoulli_(0.5) + x; }, x);
+}
+
+// The operators are those of torch 2.15, in Python: make_fx(functionalize(f, remove="mutations"))
+// without dead code.
+TEST(Functionalize, operators_are_those_of_Python) {
+  auto expect = [](const Program& program, const std::vector<std::string>& operators) {
+    auto gm = make_fx(program, {torch::ones({4, 4})});
+    functionalize(*gm, {torch::ones({4, 4})});
+    std::vector<std::string> found;
+    for (const std::string& target : targets(gm->graph()))
+      if (target != "operator.getitem") found.push_back(target.substr(6));
+    EXPECT_EQ(found, operators) << gm->graph();
+  };
+  expect(
+      [](Tensor x) {
+        x[0].mul_(x[1]);
+        return x + x;
+      },
+      {"select.int", "select.int", "mul.Tensor", "select_scatter", "add.Tensor", "copy_"});
+  expect(
+      [](Tensor x) {
+        Tensor y = x.clone();
+        y[0].fill_(3);
+        y.t().select(0, 2).mul_(y[1]);
+        y.diagonal().add_(x.diagonal());
+        return y;
+      },
+      {"clone", "select.int", "fill.Scalar", "select_scatter", "t", "select.int", "select.int",
+       "mul.Tensor", "t", "select_scatter", "t", "diagonal", "diagonal", "add.Tensor",
+       "diagonal_scatter"});
+  expect(
+      [](Tensor x) {
+        Tensor y = torch::zeros({4, 4});
+        y.chunk(2, 1)[1].add_(x.slice(1, 0, 2));
+        return y.index_put_({torch::arange(1, 4, 2)}, x[0]);
+      },
+      {"zeros", "split.Tensor", "slice.Tensor", "add.Tensor", "slice_scatter", "arange.start_step",
+       "select.int", "index_put"});
+}
+
+TEST(Functionalize, inputs_are_written_once_at_the_end) {
+  const Tensor x = torch::randn({4});
+  auto gm = expect_as_eager(
+      [](Tensor x) {
+        x.add_(1);
+        x[0].mul_(5);
+        return x * 2;
+      },
+      x);
+  EXPECT_EQ(gm->graph().find_calls("aten::copy_").size(), 1u) << gm->graph();
+  EXPECT_EQ(*gm->meta().get<Mutations>("mutations"), (Mutations{"x"}));
+  // What was returned is still the input itself.
+  gm = expect_as_eager([](Tensor x) { return x.add_(1); }, x);
+  Tensor y = x.clone();
+  EXPECT_TRUE((*gm)(y).toTensor().is_alias_of(y));
+}
+
+TEST(Functionalize, buffers_are_written_once_at_the_end_or_returned) {
+  torch::nn::BatchNorm1d net(3);
+  torch::NoGradGuard no_grad;
+  const Tensor x = torch::randn({5, 3});
+  auto gm = make_fx(net, {x});
+  net->reset_running_stats();
+  functionalize(*gm, {x});
+  EXPECT_EQ(net->num_batches_tracked.item<std::int64_t>(), 0) << "the example changes nothing";
+  torch::nn::BatchNorm1d eager(3);
+  EXPECT_TRUE(torch::equal((*gm)(x).toTensor(), eager(x))) << gm->graph();
+  EXPECT_TRUE(torch::equal(net->running_mean, eager->running_mean));
+  EXPECT_TRUE(torch::equal(net->running_var, eager->running_var));
+  EXPECT_EQ(net->num_batches_tracked.item<std::int64_t>(), 1);
+
+  net->reset_running_stats();
+  gm = make_fx(net, {x});
+  net->reset_running_stats();
+  functionalize(*gm, {x}, {.copy_back = false});
+  EXPECT_FALSE(AliasAnalysis(gm->graph()).has_writes()) << gm->graph();
+  const Values results = elements((*gm)(x));
+  const Mutations& names = *gm->meta().get<Mutations>("mutations");
+  ASSERT_EQ(results.size(), 4u);
+  ASSERT_EQ(names.size(), 3u);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const Tensor expected = eager->named_buffers()[names[i]];
+    EXPECT_TRUE(torch::equal(results[i].toTensor(), expected)) << names[i];
+  }
+  EXPECT_EQ(net->num_batches_tracked.item<std::int64_t>(), 0);
+}
+
+TEST(Functionalize, gradients_stay_what_they_were) {
+  const Program program = [](Tensor x) {
+    Tensor y = x * 2;
+    y.slice(0, 1).mul_(x[0]);
+    Tensor z;
+    {
+      const torch::NoGradGuard no_grad;
+      z = x.exp();
+    }
+    return y.add_(z * x);
+  };
+  const Tensor x = torch::randn({4}).requires_grad_();
+  auto gm = make_fx(program, {x * 1});
+  functionalize(*gm, {x.detach()});
+  const Tensor expected = torch::autograd::grad({program(x * 1).sum()}, {x})[0];
+  const Tensor found = torch::autograd::grad({(*gm)(x * 1).toTensor().sum()}, {x})[0];
+  EXPECT_TRUE(torch::allclose(found, expected)) << gm->graph();
+}
+
+TEST(Functionalize, graphs_without_writes_stay_as_they_are) {
+  auto gm = make_fx([](Tensor x) { return torch::linear(x, torch::ones({2, 2})).view({-1}); },
+                    {torch::ones({2, 2})});
+  const std::string before = gm->graph().str();
+  EXPECT_FALSE(functionalize(*gm, {torch::ones({2, 2})}).changed);
+  EXPECT_EQ(gm->graph().str(), before);
+  gm = make_fx([](Tensor x) { return x.add_(1); }, {torch::ones({2})});
+  EXPECT_TRUE(functionalize(*gm, {torch::ones({2})}).changed);
+  EXPECT_FALSE(functionalize(*gm, {torch::ones({2})}).changed) << "it is functional now";
+  EXPECT_TRUE(functionalize(*gm, {torch::ones({2})}, {.copy_back = false}).changed);
+}
+
+TEST(Functionalize, is_a_pass) {
+  auto gm = make_fx([](Tensor x) { return x.exp().add_(1); }, {torch::ones({2})});
+  PassManager manager("functionalize,dce", {.example_inputs = Values{torch::ones({2})}});
+  manager.run(*gm);
+  EXPECT_EQ(targets(gm->graph()), (std::vector<std::string>{"aten::exp", "aten::add.Scalar"}));
+}
+
+TEST(Functionalize, says_what_cannot_be_functional) {
+  auto fails = [](const Program& program, const std::string& text) {
+    auto gm = make_fx(program, {torch::ones({2, 2})});
+    const std::string before = gm->graph().str();
+    EXPECT_FX_ERROR(functionalize(*gm, {torch::ones({2, 2})}), PassError, kNotFunctional, text);
+    EXPECT_EQ(gm->graph().str(), before);
+  };
+  fails([](Tensor x) { return x.unsqueeze_(0).add_(1); }, "no other shape");
+  struct Tied : torch::nn::Module {
+    Tensor forward(const Tensor& x) {
+      whole.add_(x.sum());
+      return x + part;
+    }
+    Tensor whole = register_buffer("whole", torch::zeros({4}));
+    Tensor part = register_buffer("part", whole.slice(0, 2));
+  };
+  auto gm = make_fx(std::make_shared<Tied>(), {torch::ones({2, 2})});
+  EXPECT_FX_ERROR(functionalize(*gm, {torch::ones({2, 2})}), PassError, kNotFunctional,
+                  "'whole' is written to and shares memory with 'part'");
+  EXPECT_FX_ERROR(functionalize(*gm, {}), PassError, kNotFunctional, "wanted 1 tensors");
+  EXPECT_FX_ERROR(functionalize(*gm, {1}), PassError, kNotFunctional, "wanted tensors");
+}
+
+}  // namespace
+}  // namespace fx
