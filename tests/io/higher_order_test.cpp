@@ -13,6 +13,7 @@
 
 #include "fx/analysis/alias.h"
 #include "fx/base/error.h"
+#include "fx/capture/control_flow.h"
 #include "fx/capture/make_fx.h"
 #include "fx/capture/symbolic_trace.h"
 #include "fx/graph/text.h"
@@ -386,6 +387,56 @@ TEST(HigherOrder, CapturesKeepTheCallOrSayWhatTheyAssume) {
   EXPECT_TRUE(std::ranges::any_of(*assumptions, [](const Assumption& assumption) {
     return assumption.kind == Assumption::Kind::kValue;
   }));
+}
+
+// What torch.cond and torch.while_loop are for C++ programs.
+struct BranchesImpl : torch::nn::Module {
+  BranchesImpl() {
+    const auto register_graph = [this](const char* name, std::shared_ptr<GraphModule> graph) {
+      register_module(name, std::shared_ptr<torch::nn::Module>(graph));
+      return graph;
+    };
+    large = register_graph("large", symbolic_trace([](auto x) { return x.cos(); }));
+    small = register_graph("small", symbolic_trace([](auto x) { return x.sin(); }));
+    step = register_graph("step", body({"x", "y"}, [](Graph& g, const Args& args) -> Argument {
+                            return Argument::tuple({g.call_function("aten::add.Tensor", args)});
+                          }));
+    condition =
+        register_graph("condition", body({"x", "y"}, [](Graph& g, const Args& args) {
+                         return Argument(g.call_function(
+                             "aten::lt.Scalar", {g.call_function("aten::sum", {args[0]}), 10}));
+                       }));
+  }
+  at::Tensor forward(at::Tensor x) {
+    const at::Tensor chosen = cond(x.sum() > 0, large, small, {x})[0];
+    return while_loop(condition, step, {chosen}, {x * x + 1})[0] * 2;
+  }
+  std::shared_ptr<GraphModule> large, small, step, condition;
+};
+TORCH_MODULE(Branches);
+
+TEST(HigherOrder, ProgramsCallBranchesAndLoops) {
+  Branches net;
+  auto reference = [](at::Tensor x) {
+    at::Tensor y = x.sum().item<float>() > 0 ? x.cos() : x.sin();
+    while (y.sum().item<float>() < 10) y = y + (x * x + 1);
+    return y * 2;
+  };
+  const auto traced = symbolic_trace(net);
+  EXPECT_NE(traced->graph().find_node("cond"), nullptr);
+  EXPECT_NE(traced->graph().find_node("while_loop"), nullptr);
+  traced->graph().lint({.strict = true});
+  for (const at::Tensor& x : {vec({1, 2}), vec({-1, -2}), vec({0.5, -0.25})}) {
+    EXPECT_TRUE(at::equal(net->forward(x), reference(x)));
+    EXPECT_TRUE(at::equal(run(*traced, x), reference(x)));
+  }
+  EXPECT_THAT(error_of([&] { cond(vec({1}), nullptr, nullptr, {}); }), HasSubstr("null"));
+  EXPECT_THAT(error_of([&] {
+                symbolic_trace([&](at::Tensor x) {
+                  return cond(x.sum() > 0, net->large, net->small, {x})[0];
+                });
+              }),
+              HasSubstr("register the module as a submodule of the traced root"));
 }
 
 TEST(HigherOrder, TransformersCopyTheCall) {
