@@ -11,6 +11,7 @@
 #include "fx/compile/find_wrong_kernel.h"
 #include "fx/compile/jit.h"
 #include "fx/interpret/interpreter.h"
+#include "fx/io/import_export.h"
 #include "tests/graph/graphs.h"
 
 namespace fx {
@@ -472,6 +473,49 @@ TEST(Compile, KeywordsRun) {
   for (int i = 0; i < 2; ++i) {
     EXPECT_TRUE(torch::equal(fast.forward({x}, keywords).toTensor(), x * 2 + y));
     EXPECT_TRUE(torch::equal(fast(x, y).toTensor(), x * 2 + y));
+  }
+}
+
+// Calls of graphs (cond, while_loop, scan, map, autocast) are operators between kernels.
+TEST(Compile, CallsOfGraphsBetweenKernels) {
+  const at::NoGradGuard no_grad;
+  torch::manual_seed(5);
+  const auto leaves = [](const Value& value) {
+    return is_sequence(value) ? elements(value) : Values{value};
+  };
+  const std::vector<std::pair<std::string, Values>> programs = {
+      {"cond", {torch::rand({3})}},
+      {"cond_on_size", {torch::randn({5, 4})}},
+      {"while_loop", {torch::randn({3, 4})}},
+      {"scan", {torch::randn({5, 2, 4}), torch::randn({2, 4})}},
+      {"map_rows", {torch::randn({3, 4}), torch::randn({4})}},
+      {"autocast", {torch::randn({3, 4})}}};
+  for (const auto& [name, inputs] : programs) {
+    SCOPED_TRACE(name);
+    auto module = load(std::string(FXCPP_SOURCE_DIR) + "/tests/io/zoo/" + name + ".pt2");
+    Graph& graph = module->graph();
+    // Pointwise work on both sides, for kernels.
+    Node& x = *graph.placeholders()[0];
+    {
+      const auto at = graph.inserting_after(x);
+      Node& half = graph.call_function("aten::mul.Tensor", {x, 0.5});
+      Node& shifted = graph.call_function("aten::add.Tensor", {half, 0.125});
+      half.append(shifted);
+      x.replace_all_uses_with(shifted, [&](Node& user) { return &user != &half; });
+    }
+    module->recompile();
+    for (const char* mode : {"default", "reduce-overhead"}) {
+      const Compiled fast = compile(*module, {.mode = mode});
+      for (const double sign : {1.0, -1.0, 1.0}) {
+        Values given = inputs;
+        given[0] = given[0].toTensor() * sign;
+        const Values found = leaves(fast.forward(given));
+        const Values wanted = leaves(Interpreter(*module).run(given));
+        ASSERT_EQ(found.size(), wanted.size());
+        for (std::size_t i = 0; i < found.size(); ++i)
+          EXPECT_TRUE(torch::allclose(found[i].toTensor(), wanted[i].toTensor(), 1e-5, 1e-6)) << i;
+      }
+    }
   }
 }
 
