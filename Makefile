@@ -5,7 +5,7 @@ JOBS ?= $(shell nproc)
 BUILD := build/$(PRESET)
 
 .DEFAULT_GOAL := build
-.PHONY: help build demo test test-zoo test-opinfo bench bench-kernels docs install format format-check tidy layers slowest setup python-ref clean distclean
+.PHONY: help build demo demo-minilm test test-zoo test-opinfo bench bench-kernels docs install format format-check tidy layers slowest setup python-ref clean distclean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /: /'
@@ -16,12 +16,15 @@ build: setup ## build everything (PRESET=dev)
 demo: setup ## build and run the demonstration
 	@scripts/build.sh $(PRESET) $(JOBS) demo
 
+demo-minilm: setup python-ref ## sentences to vectors: a tokenizer in C++ and an encoder with its real weights
+	@scripts/setup.sh zoo && scripts/build.sh $(PRESET) $(JOBS) example_minilm && scripts/minilm.sh $(BUILD)
+
 test: setup ## build and run all tests
 	@scripts/build.sh $(PRESET) $(JOBS) all
 	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
 
-test-zoo: setup python-ref ## export the models of docs/zoo.md, run them, and write the page (ZOO_PYTHON: a Python with transformers and timm)
-	@scripts/build.sh $(PRESET) $(JOBS) zoo_report
+test-zoo: setup python-ref ## export the models of docs/zoo.md, run them, and write the page
+	@scripts/setup.sh zoo && scripts/build.sh $(PRESET) $(JOBS) zoo_report
 	@scripts/zoo.sh $(BUILD)
 
 test-opinfo: setup python-ref ## run the samples of PyTorch's operator database, and write docs/opinfo.md

