@@ -1,6 +1,7 @@
 #include "fx/compile/fusion.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <unordered_set>
 
@@ -50,6 +51,7 @@ class FusionPlanner {
     bool supported = false;
     bool view = false;         // costs nothing: its argument read through other indices
     bool worthwhile = false;   // a kernel of this alone beats the operator
+    bool has_windows = false;  // reads elements several times: who computes them keeps own loops
     bool joins_parts = false;  // puts its arguments together: each element comes from one of them
     Domain domain;
     int group = kNone;
@@ -150,6 +152,7 @@ class FusionPlanner {
     }
     std::size_t operations = 0;
     bool expensive = false;
+    std::map<ExprId, int> reads;  // through other indices
     std::optional<Domain> reducing;
     for (std::size_t id = first; id < program.size(); ++id) {
       const Expr& e = program[static_cast<ExprId>(id)];
@@ -158,6 +161,7 @@ class FusionPlanner {
         expensive |= e.op >= Op::kExp;
       }
       if (e.kind == Expr::Kind::kPad || e.kind == Expr::Kind::kGather) ++operations;
+      if (e.kind == Expr::Kind::kPad || e.kind == Expr::Kind::kView) ++reads[e.args[0]];
       info.joins_parts |= e.kind == Expr::Kind::kPad;
       if (e.kind != Expr::Kind::kReduce) continue;
       ++operations;
@@ -175,6 +179,10 @@ class FusionPlanner {
       }
       reducing = std::move(domain);
     }
+    info.has_windows =
+        operations > 0 &&
+        std::any_of(reads.begin(), reads.end(), [](const auto& read) { return read.second > 2; });
+    info.joins_parts &= !info.has_windows;
     // Nothing is computed: a view, a copy, a constant. It is read where it is used, and never a
     // result of a kernel, since it may have to share memory with its argument.
     info.view = operations == 0;
@@ -299,6 +307,18 @@ class FusionPlanner {
     });
   }
 
+  // Whether group `from` computes what a window of group `to` reads.
+  bool windows_between(int from, int to) const {
+    const std::vector<Node*>& nodes = groups_[static_cast<std::size_t>(to)].nodes;
+    return std::any_of(nodes.begin(), nodes.end(), [&](const Node* node) {
+      if (!infos_.at(node).has_windows) return false;
+      std::vector<int> found;
+      std::vector<const Node*> outside;
+      producers(*node, found, outside);
+      return std::find(found.begin(), found.end(), from) != found.end();
+    });
+  }
+
   void assign(Node& node) {
     Info& info = infos_.at(&node);
     if (!info.supported || info.view || is_getitem(node)) return;
@@ -308,6 +328,7 @@ class FusionPlanner {
     std::sort(candidates.begin(), candidates.end());
     candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
     int own = kNone;
+    if (info.has_windows) candidates.clear();
     // The latest group first: it is the one whose values are still in cache.
     for (auto it = candidates.rbegin(); it != candidates.rend(); ++it) {
       const Group& group = groups_[static_cast<std::size_t>(*it)];
@@ -315,7 +336,8 @@ class FusionPlanner {
           own == kNone ? info.domain : groups_[static_cast<std::size_t>(own)].domain;
       std::optional<Domain> domain = joint(group.domain, mine);
       if (!domain && is_part(*it, node)) domain = mine;
-      if (!domain) continue;
+      if (!domain || (own != kNone && (windows_between(*it, own) || windows_between(own, *it))))
+        continue;
       // No way out of the joined groups and back.
       std::vector<const Node*> starts = outside;
       for (int other : candidates)

@@ -256,5 +256,37 @@ TEST(Index, StepsCanBeLeftOutAndAreTimed) {
                                             "kernels", "clean up"));
 }
 
+// Windows read an element several times: what gives it is not computed again for each, and what
+// follows joins their loops.
+TEST(Index, PoolingKeepsItsArgumentsLoops) {
+  const Program program = [](const Tensors& x) {
+    return torch::max_pool2d(torch::exp(x[0]) + 1, {3, 3}, {2, 2}, {1, 1}).relu() * 2;
+  };
+  const Compiled fast = check(program, {{torch::randn({2, 3, 20, 18})},
+                                        {torch::randn({1, 2, 7, 33})},
+                                        {torch::randn({2, 3, 3, 2})}});
+  EXPECT_EQ(kernels(fast), 2u) << fast.explain();
+  // Also where the sizes are the same and a third operator reads both.
+  const Program same = [](const Tensors& x) {
+    const at::Tensor y = torch::exp(x[0]) + 1;
+    return torch::avg_pool2d(y, {3, 3}, {1, 1}, {1, 1}) - y;
+  };
+  EXPECT_EQ(kernels(check(same, {{torch::randn({2, 3, 20, 18})}, {torch::randn({1, 4, 9, 9})}})),
+            2u);
+  const Program mean = [](const Tensors& x) {
+    return torch::avg_pool2d(x[0], {2, 2}) * 3 - torch::max_pool2d(x[0], {2, 2});
+  };
+  EXPECT_EQ(kernels(check(mean, {{torch::randn({2, 3, 20, 18})},
+                                 {torch::randn({4, 9, 9})},
+                                 {torch::randn({2, 3, 20, 18}).transpose(1, 3)}})),
+            1u);
+  // No window fits: eager's error.
+  const Compiled last =
+      compile([](const at::Tensor& x) { return torch::avg_pool2d(x, {3, 3}) * 2; });
+  torch::NoGradGuard no_grad;
+  last({torch::randn({2, 5, 6})});
+  EXPECT_ANY_THROW(last({torch::randn({2, 5, 2})}));
+}
+
 }  // namespace
 }  // namespace fx

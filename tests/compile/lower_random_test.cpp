@@ -42,6 +42,9 @@ bool may_refuse(const std::string& op, const std::string& reason, const Stack& a
       {"hardtanh", "negative bounds of unsigned integers"},
       {"lerp", "lerp of different dtypes"},  // eager takes those of nothing
       {"masked_fill", "value is not constant"},
+      {"pool", "pooling of integers"},
+      {"pool", "pooling with sizes that are rounded up"},
+      {"pool", "pooling that leaves out the padding"},
       {"sum", "a sum of bools as bool"},
       {"prod", "a sum of bools as bool"},
       {"prod", "prod of half"},

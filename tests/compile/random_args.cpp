@@ -38,6 +38,10 @@ c10::ScalarType ArgMaker::dtype() {
 }
 
 ArgMaker::Sizes ArgMaker::base_sizes() {
+  if (op_ == "max_pool1d" || op_ == "avg_pool1d")
+    return pick<Sizes>({{3, 9}, {2, 3, 7}, {1, 1, 4}, {2, 1, 40}});
+  if (op_ == "max_pool2d" || op_ == "avg_pool2d")
+    return pick<Sizes>({{3, 9, 7}, {2, 3, 7, 8}, {1, 1, 4, 4}, {2, 1, 5, 40}});
   if (norm_operators().contains(op_))
     return pick<Sizes>({{3, 4, 5}, {2, 6}, {2, 4, 3, 5}, {1, 4, 7}, {3, 2, 1}, {2, 4, 1, 1}});
   return pick<Sizes>({{},
@@ -338,6 +342,21 @@ c10::IValue ArgMaker::named(const std::string& name, Conversion conversion, bool
     dim_ = below(2 * count) - count;
     return dim_;
   };
+  if (op_.ends_with("pool1d") || op_.ends_with("pool2d")) {
+    const std::size_t count = op_.ends_with("1d") || chance(0.3) ? 1 : 2;
+    const auto each = [&](std::initializer_list<std::int64_t> values) {
+      Sizes out;
+      for (std::size_t d = 0; d < count; ++d) out.push_back(pick(values));
+      return out;
+    };
+    if (name == "kernel_size") return each({1, 2, 2, 3, 3, 4});
+    if (name == "stride") return chance(0.3) ? Sizes{} : each({1, 2, 2, 3});
+    if (name == "padding") return chance(0.5) ? Sizes{0} : each({0, 1});
+    if (name == "dilation") return chance(0.7) ? Sizes{1} : each({1, 2});
+    if (name == "ceil_mode") return chance(0.1);
+    if (name == "count_include_pad") return chance(0.8);
+    if (name == "divisor_override") return pick<c10::IValue>({c10::IValue(), 1, 3, -2});
+  }
   if (name == "alpha" || (name == "value" && conversion == Conversion::kScalar &&
                           op_ != "masked_fill" && op_ != "threshold"))
     return op_ == "elu" || op_ == "celu" ? c10::IValue(pick({1.0, 0.5, 2.0}))
@@ -460,6 +479,8 @@ Stack ArgMaker::make(const Overload& overload) {
   dim_ = 0;
   normalized_ = 1 + below(std::max<std::int64_t>(1, static_cast<std::int64_t>(sizes_.size()) - 1));
   if (op_ == "prod") tame_ = true;  // what overflows on the way depends on the order
+  if (op_.ends_with("pool1d") || op_.ends_with("pool2d"))
+    type_ = pick({at::kFloat, at::kFloat, at::kDouble, at::kBFloat16, at::kHalf, at::kLong});
   if (norm_operators().contains(op_)) {
     tame_ = chance(0.8);
     type_ = pick({at::kFloat, at::kDouble, at::kBFloat16, at::kHalf, at::kLong});
