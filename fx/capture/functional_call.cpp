@@ -1,5 +1,6 @@
 #include "fx/capture/functional_call.h"
 
+#include <ATen/ATen.h>
 #include <ATen/FunctionalTensorWrapper.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
@@ -85,11 +86,36 @@ const c10::OperatorHandle& with_honest_schema(const c10::OperatorHandle& op,
   return torch::jit::last(stack, kArgs)[kRunningMean].isTensor() ? honest : op;
 }
 
+// An expand that repeats nothing, as the view that it is, or an undefined tensor. Writes through an
+// expand become sums of differences, which round and make infinities nan; eager refuses them where
+// something is repeated.
+at::Tensor as_view(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+  constexpr std::size_t kArgs = 3;
+  if (op.schema().name() != "aten::expand") return {};
+  const auto args = torch::jit::last(stack, kArgs);
+  const at::Tensor& self = args[0].toTensor();
+  const auto given = args[1].toDimVector();
+  std::vector<std::int64_t> sizes(given.begin(), given.end());
+  if (sizes.size() < static_cast<std::size_t>(self.dim())) return {};
+  const std::size_t added = sizes.size() - static_cast<std::size_t>(self.dim());
+  std::int64_t numel = 1;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == -1 && i >= added) sizes[i] = self.size(static_cast<std::int64_t>(i - added));
+    numel *= sizes[i];
+  }
+  return numel == self.numel() ? self.view(sizes) : at::Tensor();
+}
+
 }  // namespace
 
 void call_functional(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                      torch::jit::Stack* stack) {
   if (stays_whole(op, *stack)) return call_whole(op, stack);
+  if (at::Tensor view = as_view(op, *stack); view.defined()) {
+    torch::jit::drop(*stack, op.schema().arguments().size());
+    stack->emplace_back(std::move(view));
+    return;
+  }
   with_honest_schema(op, *stack).redispatchBoxed(keys, stack);
 }
 

@@ -3,11 +3,10 @@
 #include <ATen/FunctionalTensorWrapper.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
-#include <algorithm>
-#include <map>
 #include <unordered_map>
 
 #include "fx/analysis/alias.h"
+#include "fx/analysis/call_aliases.h"
 #include "fx/base/error.h"
 #include "fx/base/text.h"
 #include "fx/capture/boxed.h"
@@ -63,13 +62,12 @@ class FunctionalRun : public Interpreter {
   // Attributes and inputs that were written to, attributes first.
   std::vector<Shared> written() const {
     std::vector<Shared> out;
-    for (const Shared& each : shared_) {
-      if (each.content().is_same(each.original)) continue;
-      check(each);
-      out.push_back(each);
-    }
-    std::stable_partition(out.begin(), out.end(),
-                          [](const Shared& each) { return !each.is_input; });
+    for (const bool inputs : {false, true})
+      for (const Shared& each : shared_) {
+        if (each.is_input != inputs || each.content().is_same(each.original)) continue;
+        check(each);
+        out.push_back(each);
+      }
     return out;
   }
 
@@ -171,6 +169,41 @@ Node& shared_node(Graph& graph, const Shared& shared) {
   return graph.get_attr(shared.name);
 }
 
+// The argument that a call gives back or makes a view of without a write, or null.
+Node* viewed_value(const Node& node, CallAliasTable& table) {
+  if (node.op() != Opcode::kCallFunction || node.num_args() == 0) return nullptr;
+  const CallAliases::Arg first = table.of(node).at(0);
+  const bool is_view = node.calls("operator.getitem") || (first.returned && !first.written);
+  return is_view ? node.arg(0).node_or_null() : nullptr;
+}
+
+// Ends the graph by copies, and gives results from behind them: what is the new content of an input
+// is that input, and what is a view of the content is a view of the input.
+class Ending {
+ public:
+  explicit Ending(Graph& graph) : graph_(graph) {}
+
+  void copy_back(const Shared& shared, Node& content) {
+    moved_[&content] = &graph_.call_function("aten::copy_", {shared_node(graph_, shared), content});
+  }
+
+  Node* moved(Node& node) {
+    if (const auto found = moved_.find(&node); found != moved_.end()) return found->second;
+    Node* viewed = viewed_value(node, table_);
+    Node* base = viewed ? moved(*viewed) : nullptr;
+    if (!base) return moved_[&node] = nullptr;
+    Args args(node.args().begin(), node.args().end());
+    args[0] = *base;
+    return moved_[&node] = &graph_.call_function(
+               node.target(), std::move(args), Kwargs(node.kwargs().begin(), node.kwargs().end()));
+  }
+
+ private:
+  Graph& graph_;
+  CallAliasTable table_;
+  std::unordered_map<const Node*, Node*> moved_;
+};
+
 // Ends the graph as the options want it, instead of with (result, (written values)).
 void end_graph(Graph& graph, const std::vector<Shared>& written, bool copy_back) {
   Node& output = graph.output_node();
@@ -187,28 +220,48 @@ void end_graph(Graph& graph, const std::vector<Shared>& written, bool copy_back)
     return;
   }
   const auto point = graph.inserting_before(output);
-  std::map<const Node*, Node*> copies;
-  for (std::size_t i = 0; i < written.size(); ++i) {
-    Node& content = contents[i].node();
-    copies[&content] =
-        &graph.call_function("aten::copy_", {shared_node(graph, written[i]), content});
-  }
-  // A result that is the new content of an input is that input.
+  Ending ending(graph);
+  for (std::size_t i = 0; i < written.size(); ++i) ending.copy_back(written[i], contents[i].node());
   output.update_arg(0, result.map_nodes([&](Node& node) -> Argument {
-    const auto copy = copies.find(&node);
-    return copy == copies.end() ? node : *copy->second;
+    Node* moved = ending.moved(node);
+    return moved ? *moved : node;
   }));
 }
 
-// Whether all writes are copies to inputs and attributes at the end, as this pass leaves them.
+// The module as operators. Running it on the inputs leaves them and its attributes as they were.
+std::shared_ptr<GraphModule> without_modules(GraphModule& module, const Values& inputs) {
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> copies;
+  for (const at::Tensor& input : tensors_of(inputs, module.graph()))
+    copies.push_back(input.clone());
+  std::vector<at::Tensor> state = module.parameters();
+  for (const at::Tensor& buffer : module.buffers()) state.push_back(buffer);
+  for (const auto& [path, constant] : module.constants()) state.push_back(constant);
+  struct Kept {
+    at::Tensor tensor, content;
+    std::int64_t version;
+  };
+  std::vector<Kept> kept;
+  for (const at::Tensor& tensor : state)
+    if (tensor.defined()) kept.push_back({tensor, tensor.clone(), tensor._version()});
+  std::shared_ptr<GraphModule> made = decompose(module, {}, copies);
+  for (const Kept& each : kept)
+    if (each.tensor._version() != each.version) each.tensor.copy_(each.content);
+  return made;
+}
+
+// Whether all writes are copies to inputs and attributes at the end, as this pass leaves them, with
+// views of what they wrote to behind them.
 bool is_functional(const Graph& graph, const AliasAnalysis& aliases) {
   bool at_the_end = false;
+  CallAliasTable table;
   for (const Node& node : graph.nodes()) {
     if (node.is_output() || node.op() == Opcode::kGetAttr) continue;
     const bool writes = !aliases.writes(node).empty();
-    if (at_the_end && !writes) return false;
+    if (at_the_end && !writes && !viewed_value(node, table)) return false;
     if (!writes) continue;
-    const Node* target = node.calls("aten::copy_") ? node.arg(0).node_or_null() : nullptr;
+    const bool is_copy = node.calls("aten::copy_") && node.num_args() > 0;
+    const Node* target = is_copy ? node.arg(0).node_or_null() : nullptr;
     if (!target || !(target->is_placeholder() || target->op() == Opcode::kGetAttr)) return false;
     at_the_end = true;
   }
@@ -224,7 +277,7 @@ PassResult functionalize(GraphModule& module, const Values& example_inputs,
   std::shared_ptr<GraphModule> source;
   for (const Node& node : module.graph().nodes())
     if (!source && node.op() == Opcode::kCallModule)
-      source = decompose(module, {}, tensors_of(example_inputs, module.graph()));
+      source = without_modules(module, example_inputs);
   std::vector<Shared> written;
   const std::shared_ptr<GraphModule> made =
       recorded(source ? *source : module, example_inputs, written);

@@ -24,10 +24,11 @@ using Mutations = std::vector<std::string>;
 ///
 /// The module runs once on `example_inputs`, tensors only, without gradients; its attributes keep
 /// their contents. Composite operators around writes become the operators they are made of, calls
-/// of modules the operators that they run. Sizes are those of the example, as in a capture; a graph
+/// of modules the operators that they run. Sizes are those of the example, and what is no operator
+/// (built-in functions, assertions of the graph) is evaluated once, as in a capture; a graph
 /// whose writes are such copies already, or that has none, stays as it is. The graph has the
-/// gradients of the one it was made from. An output that was a view of an input or an attribute is
-/// one no longer. rewrites: values written back.
+/// gradients of the one it was made from. Outputs share memory with inputs as they did, unless the
+/// contents are returned. rewrites: values written back.
 /// @throws PassError kNotFunctional for inputs that are missing, no tensors or change their shape,
 /// memory
 ///   that is written and shared by two attributes or inputs, and operators that write and have no

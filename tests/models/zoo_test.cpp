@@ -161,21 +161,15 @@ TEST(CaptureZoo, page_is_true) {
   page
       << "# What make_fx captures\n\n"
       << count
-      << " programs on stock LibTorch, nothing of them written for fx: each module and functional "
-         "of "
-         "`torch::nn` with its\noptions, and whole nets (`tests/models/`). Each is captured by "
-         "`fx::make_fx` in float32 and float64, in train and eval mode,\nwithout and with "
-         "gradients. *Equal* means: outputs, inputs that are written to, buffers, which outputs "
-         "share memory with\ninputs, and gradients of inputs and parameters are bit by bit those "
-         "of "
-         "eager, on fresh inputs, through `GraphModule` and\nthrough `Interpreter`; random numbers "
-         "with the same seed. *Batch* says whether captures of two batch sizes give the same\n"
-         "graph, or which operator first holds a number that belongs to the size. "
-         "[The guide](guide/cpp_model.md) says what to do where the answer is no.\n"
-         "`FXCPP_UPDATE_DOCS=1 build/dev/bin/test_models` writes this page; the test fails where "
-         "it "
-         "is not true.\n"
-      << body.str();
+      << R"( programs on stock LibTorch, nothing of them written for fx: each module and functional of `torch::nn` with its
+options, and whole nets (`tests/models/`). Each is captured by `fx::make_fx` in float32 and float64, in train and eval mode,
+without and with gradients. *Equal* means: outputs, inputs that are written to, buffers, which outputs share memory with
+inputs, and gradients of inputs and parameters are bit by bit those of eager, on fresh inputs, through `GraphModule` and
+through `Interpreter`; random numbers with the same seed. Outputs, inputs and buffers stay so when the graph is made
+functional (`fx::functionalize`). *Batch* says whether captures of two batch sizes give the same graph, or which operator
+first holds a number that belongs to the size. [The guide](guide/cpp_model.md) says what to do where the answer is no.
+`FXCPP_UPDATE_DOCS=1 build/dev/bin/test_models` writes this page; the test fails where it is not true.
+)" << body.str();
   const fs::path path = fs::path(FXCPP_SOURCE_DIR) / "docs" / "captured.md";
   if (std::getenv("FXCPP_UPDATE_DOCS")) std::ofstream(path) << page.str();
   EXPECT_EQ(text_of(path), page.str()) << "FXCPP_UPDATE_DOCS=1 writes the page anew";

@@ -168,6 +168,46 @@ TEST(Functionalize, buffers_are_written_once_at_the_end_or_returned) {
   EXPECT_EQ(net->num_batches_tracked.item<std::int64_t>(), 0);
 }
 
+TEST(Functionalize, writes_through_an_expand_that_repeats_nothing_do_not_round) {
+  const Program program = [](Tensor x) {
+    x.expand({1, 2}).select(1, 0).fill_(3);
+    x.expand({-1}).slice(0, 1).mul_(0.1);
+    return x;
+  };
+  auto gm = make_fx(program, {torch::ones({2})});
+  functionalize(*gm, {torch::ones({2})});
+  const Tensor x = torch::tensor({std::numeric_limits<float>::infinity(), 0.3f});
+  EXPECT_TRUE(torch::equal((*gm)(x.clone()).toTensor(), program(x.clone()))) << gm->graph();
+}
+
+// A module that works in place runs on the example, which stays as it is.
+TEST(Functionalize, calls_of_modules) {
+  auto graph = std::make_shared<Graph>();
+  Node& input = graph->placeholder("x");
+  graph->output(graph->call_module("layer", {input}));
+  GraphModule gm(graph);
+  gm.set_submodule("layer", torch::nn::ReLU(torch::nn::ReLUOptions(true)).ptr());
+  gm.recompile();
+  const Tensor example = torch::full({2}, -1.f);
+  functionalize(gm, {example});
+  EXPECT_TRUE(torch::equal(example, torch::full({2}, -1.f)));
+  EXPECT_EQ(targets(gm.graph()), (std::vector<std::string>{"aten::relu", "aten::copy_"}));
+  const Tensor result = gm(example).toTensor();
+  EXPECT_TRUE(result.is_alias_of(example));
+  EXPECT_TRUE(torch::equal(example, torch::zeros({2})));
+}
+
+TEST(Functionalize, results_that_are_views_of_inputs_stay_so) {
+  const Program program = [](Tensor x) { return x.add_(1).t().select(0, 1); };
+  auto gm = make_fx(program, {torch::ones({2, 2})});
+  functionalize(*gm, {torch::ones({2, 2})});
+  const Tensor x = torch::zeros({2, 2});
+  const Tensor result = (*gm)(x).toTensor();
+  EXPECT_TRUE(result.is_alias_of(x));
+  x.fill_(7);
+  EXPECT_TRUE(torch::equal(result, torch::full({2}, 7.f)));
+}
+
 TEST(Functionalize, gradients_stay_what_they_were) {
   const Program program = [](Tensor x) {
     Tensor y = x * 2;
