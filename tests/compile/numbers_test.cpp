@@ -30,10 +30,12 @@ std::string check(const Build& build, const std::vector<Values>& calls) {
   const torch::NoGradGuard no_grad;
   const auto module = module_of(build);
   const Compiled fast = compile(module);
+  const Compiled replayed = compile(module, {.mode = "reduce-overhead"});
   for (const Values& call : calls)
-    for (int run = 0; run < 2; ++run) {
+    for (int run = 0; run < 3; ++run) {
       const at::Tensor wanted = Interpreter(*module).run(call).toTensor();
       EXPECT_EQ(loops::difference(fast(call).toTensor(), wanted, false), "") << fast.explain();
+      EXPECT_EQ(loops::difference(replayed(call).toTensor(), wanted, false), "") << run;
     }
   return fast.explain();
 }
