@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "fx/capture/boxed.h"
 #include "fx/ops/effects.h"
 #include "fx/ops/hidden_aliases.h"
 
@@ -117,6 +118,24 @@ void call_functional(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
     return;
   }
   with_honest_schema(op, *stack).redispatchBoxed(keys, stack);
+}
+
+void rehearse(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const std::size_t num_args = op.schema().arguments().size();
+  const std::vector<c10::IValue> args = torch::jit::last(*stack, num_args).vec();
+  const std::size_t below = stack->size() - num_args;
+  try {
+    op.callBoxed(stack);
+  } catch (const c10::NotImplementedError&) {
+    std::vector<c10::IValue> results;
+    for (std::size_t i = 0; i < op.schema().returns().size(); ++i) {
+      const auto written = written_argument(op.schema(), i);
+      if (!written) throw;
+      results.push_back(args[*written]);
+    }
+    stack->resize(below);
+    stack->insert(stack->end(), results.begin(), results.end());
+  }
 }
 
 bool is_functional_rehearsal(c10::DispatchKeySet keys) {

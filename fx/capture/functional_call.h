@@ -17,4 +17,7 @@ void call_functional(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
 /// operator takes its arguments: no part of the program.
 bool is_functional_rehearsal(c10::DispatchKeySet keys);
 
+/// Makes such a call. An operator that meta tensors cannot run gives back what it would write to.
+void rehearse(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+
 }  // namespace fx

@@ -39,7 +39,7 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::ji
   if (is_expanded_by_autocast(op, keys)) return op.redispatchBoxed(keys.remove(kModeKey), stack);
   // Everything below this call is the operator's own business.
   c10::impl::ExcludeDispatchKeyGuard below(kModeKey);
-  if (is_functional_rehearsal(keys)) return op.callBoxed(stack);
+  if (is_functional_rehearsal(keys)) return rehearse(op, stack);
   active_recorder->record(op, stack);
 }
 

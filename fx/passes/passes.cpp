@@ -8,7 +8,6 @@
 #include "fx/passes/constant_fold.h"
 #include "fx/passes/cse.h"
 #include "fx/passes/dce.h"
-#include "fx/passes/functionalize.h"
 #include "fx/passes/fuse_conv_bn.h"
 #include "fx/passes/merge_matmul.h"
 #include "fx/passes/normalize.h"
@@ -35,9 +34,6 @@ constexpr PassOptionInfo kCseOptions[] = {
 };
 constexpr PassOptionInfo kDceOptions[] = {
     {"impure_random", Kind::kBool, "true", "keep unused nodes that draw random numbers"},
-};
-constexpr PassOptionInfo kFunctionalizeOptions[] = {
-    {"copy_back", Kind::kBool, "true", "write new contents back at the end, not return them"},
 };
 constexpr PassOptionInfo kFuseConvBnOptions[] = {
     {"assume_linear_2d", Kind::kBool, "false", "take inputs of linear layers as [N, C]"},
@@ -89,12 +85,6 @@ constexpr PassInfo kPasses[] = {
     {"dce", "remove unused nodes without effects", kDceOptions,
      [](GraphModule& module, const PassOptions& options) {
        return dce(module, {.impure_random = options.get_bool("impure_random")});
-     }},
-    {"functionalize", "write to nothing but once to what callers see, at the end",
-     kFunctionalizeOptions,
-     [](GraphModule& module, const PassOptions& options) {
-       return functionalize(module, inputs_for("functionalize", options),
-                            {.copy_back = options.get_bool("copy_back")});
      }},
     {"fuse_conv_bn", "merge batch normalisation into the convolution or linear layer before it",
      kFuseConvBnOptions,

@@ -241,8 +241,11 @@ TEST(Functionalize, graphs_without_writes_stay_as_they_are) {
 
 TEST(Functionalize, is_a_pass) {
   auto gm = make_fx([](Tensor x) { return x.exp().add_(1); }, {torch::ones({2})});
-  PassManager manager("functionalize,dce", {.example_inputs = Values{torch::ones({2})}});
-  manager.run(*gm);
+  PassManager manager("dce");
+  manager.add_pass(Pass("functionalize", [](GraphModule& module) {
+    return functionalize(module, {torch::ones({2})});
+  }));
+  EXPECT_TRUE(manager.run(*gm).changed);
   EXPECT_EQ(targets(gm->graph()), (std::vector<std::string>{"aten::exp", "aten::add.Scalar"}));
 }
 

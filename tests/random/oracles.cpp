@@ -27,12 +27,6 @@ bool makes_weights(std::string_view pass) {
 // Stores weights in 8 bits, which those that other passes made do not fit in.
 bool narrows_weights(std::string_view pass) { return pass == "quantize_weights"; }
 
-// functionalize refuses what has no functional form, inputs that are no tensors among that, in
-// words of its own, and leaves the module as it was.
-bool refuses(std::string_view pass, const std::string& words) {
-  return pass == "functionalize" && words.find("\nfunctionalize: ") != std::string::npos;
-}
-
 HowToRun how_to_run(const Program& program, Runner runner, bool twice = false) {
   return {.runner = runner, .random = program.draws, .twice = twice};
 }
@@ -195,7 +189,6 @@ std::string check_passes(const Program& program, std::span<const CheckedPass> pa
         result = manager.run(*copy);
         return std::string();
       });
-      if (refuses(pass.name(), words)) continue;
       if (!words.empty()) return name + ": " + words;
       const std::int64_t rewrites = result.passes.front().rewrites;
       if (tally) {
