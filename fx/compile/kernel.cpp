@@ -41,15 +41,16 @@ std::vector<std::vector<std::size_t>> index_sources(const Nest& nest) {
 DimOrder dim_order(c10::IntArrayRef sizes, c10::IntArrayRef strides) {
   DimOrder order(sizes.size());
   std::iota(order.begin(), order.end(), std::uint8_t{0});
-  // Insertion sort, since "outside of" is no order: dimensions that say nothing stay in between.
+  // Insertion sort, since "outside of" is no order: dimensions that say nothing stay where they
+  // are, and the others are compared across them.
   for (std::size_t i = 1; i < order.size(); ++i)
-    for (std::size_t k = i; k > 0; --k) {
-      const std::uint8_t a = order[k - 1];
-      const std::uint8_t b = order[k];
-      if (sizes[a] == 1 || sizes[b] == 1 || strides[a] == 0 || strides[b] == 0 ||
-          strides[a] >= strides[b])
-        break;
-      std::swap(order[k - 1], order[k]);
+    for (std::size_t at = i, k = i; k-- > 0;) {
+      const std::uint8_t a = order[k];
+      const std::uint8_t b = order[at];
+      if (sizes[a] == 1 || sizes[b] == 1 || strides[a] == 0 || strides[b] == 0) continue;
+      if (strides[a] >= strides[b]) break;
+      std::swap(order[k], order[at]);
+      at = k;
     }
   return order;
 }

@@ -353,6 +353,27 @@ TEST(Compile, ResultsLieInMemoryAsEagers) {
       }
 }
 
+// Sizes of 1 say nothing of the order of the dimensions around them.
+TEST(Compile, ResultsWithSizesOfOneLieInMemoryAsEagers) {
+  torch::NoGradGuard no_grad;
+  const Compiled fast =
+      compile(*symbolic_trace([](auto x) { return torch::tanh(x * 2 + 1) * 0.5; }));
+  for (const auto& sizes : std::vector<std::vector<std::int64_t>>{
+           {1, 3, 1, 5}, {2, 3, 1, 5}, {2, 1, 4, 5}, {1, 3, 4, 1}, {2, 3, 4, 5}})
+    for (const auto format : {at::MemoryFormat::ChannelsLast, at::MemoryFormat::Contiguous}) {
+      const at::Tensor x = torch::randn(sizes).contiguous(format);
+      const at::Tensor wanted = torch::tanh(x * 2 + 1) * 0.5;
+      for (int round = 0; round < 2; ++round) {
+        const at::Tensor found = fast(x).toTensor();
+        EXPECT_TRUE(torch::allclose(found, wanted, 1.3e-6, 1e-6));
+        for (std::int64_t d = 0; d < 4; ++d)
+          if (sizes[static_cast<std::size_t>(d)] > 1) {
+            EXPECT_EQ(found.stride(d), wanted.stride(d)) << found.sizes() << format << d;
+          }
+      }
+    }
+}
+
 TEST(Compile, DivisionByZeroIsEagersError) {
   const Compiled fast = compile(*symbolic_trace([](Proxy x, Proxy y) {
     return torch::floor_divide(static_cast<at::Tensor>(x) + 1, static_cast<at::Tensor>(y)) * 2;
