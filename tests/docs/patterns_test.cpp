@@ -22,7 +22,10 @@ TEST(PatternsPage, every_occurrence_is_replaced) {
   Page page("guide/patterns.md");
   Capture captured;
   // [replace]
-  auto gm = fx::symbolic_trace([](auto x) { return sigmoid(x) * x + sigmoid(x + 1) * (x + 1); });
+  auto gm = fx::symbolic_trace([](auto x) {
+    auto first = sigmoid(x) * x;  // which operand of + comes first is up to the C++ compiler
+    return first + sigmoid(x + 1) * (x + 1);
+  });
   fx::PassManager("cse").run(*gm);  // both (x + 1) become one node
   auto matches = fx::replace_pattern(
       *gm, [](auto x) { return sigmoid(x) * x; },

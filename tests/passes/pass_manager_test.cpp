@@ -13,7 +13,10 @@ namespace fx {
 namespace {
 
 std::shared_ptr<GraphModule> add_module() {
-  return symbolic_trace([](auto x) { return neg(x) + relu(x); });
+  return symbolic_trace([](auto x) {
+    auto y = relu(x);  // which operand comes first is the compiler's choice
+    return neg(x) + y;
+  });
 }
 
 // Replaces calls of one function by another, torch.fx style: nothing is returned.
