@@ -200,7 +200,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadCall{{"check", digits(), "--against", "/nonexistent/y.npy"}, 4, "/nonexistent/y.npy"},
         BadCall{{"run", zoo("custom_operator")}, 3, "zoo::halve"},
         BadCall{{"run", zoo("custom_operator")}, 3, "zoo::triple"},
-        BadCall{{"check", zoo("custom_operator")}, 3, "To mend it: decompose or remove what is listed"}));
+        BadCall{{"check", zoo("custom_operator")},
+                3,
+                "To mend it: decompose or remove what is listed"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Inputs, Refusal,
