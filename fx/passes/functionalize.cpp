@@ -161,6 +161,13 @@ std::shared_ptr<GraphModule> recorded(GraphModule& module, const Values& inputs,
   }
 }
 
+// A value that the run read, or sizes that depend on one, would be fixed to those of the example.
+void check_holds_for_all_values(const GraphModule& recorded) {
+  for (const Assumption& each : *recorded.meta().get<Assumptions>("assumptions"))
+    if (each.kind == Assumption::Kind::kValue)
+      not_functional(each.text + ": the result would hold for this value alone");
+}
+
 Node& shared_node(Graph& graph, const Shared& shared) {
   for (Node& node : graph.nodes())
     if ((shared.is_input ? node.is_placeholder() : node.op() == Opcode::kGetAttr) &&
@@ -228,25 +235,45 @@ void end_graph(Graph& graph, const std::vector<Shared>& written, bool copy_back)
   }));
 }
 
-// The module as operators. Running it on the inputs leaves them and its attributes as they were.
-std::shared_ptr<GraphModule> without_modules(GraphModule& module, const Values& inputs) {
-  const at::NoGradGuard no_grad;
-  std::vector<at::Tensor> copies;
-  for (const at::Tensor& input : tensors_of(inputs, module.graph()))
-    copies.push_back(input.clone());
-  std::vector<at::Tensor> state = module.parameters();
-  for (const at::Tensor& buffer : module.buffers()) state.push_back(buffer);
-  for (const auto& [path, constant] : module.constants()) state.push_back(constant);
+// Gives parameters, buffers and constants the contents back that they had, however a run ends.
+class StateGuard {
+ public:
+  explicit StateGuard(GraphModule& module) {
+    for (const at::Tensor& parameter : module.parameters()) keep(parameter);
+    for (const at::Tensor& buffer : module.buffers()) keep(buffer);
+    for (const auto& [path, constant] : module.constants()) keep(constant);
+  }
+  ~StateGuard() {
+    const at::NoGradGuard no_grad;
+    for (const Kept& each : kept_)
+      if (each.tensor._version() != each.version) each.tensor.copy_(each.content);
+  }
+  StateGuard(const StateGuard&) = delete;
+  StateGuard& operator=(const StateGuard&) = delete;
+
+ private:
   struct Kept {
     at::Tensor tensor, content;
     std::int64_t version;
   };
-  std::vector<Kept> kept;
-  for (const at::Tensor& tensor : state)
-    if (tensor.defined()) kept.push_back({tensor, tensor.clone(), tensor._version()});
+
+  void keep(const at::Tensor& tensor) {
+    const at::NoGradGuard no_grad;
+    if (tensor.defined()) kept_.push_back({tensor, tensor.clone(), tensor._version()});
+  }
+
+  std::vector<Kept> kept_;
+};
+
+// The module as operators. Running it on the inputs leaves them and its attributes as they were.
+std::shared_ptr<GraphModule> without_modules(GraphModule& module, const Values& inputs) {
+  const at::NoGradGuard no_grad;
+  const StateGuard state(module);
+  std::vector<at::Tensor> copies;
+  for (const at::Tensor& input : tensors_of(inputs, module.graph()))
+    copies.push_back(input.clone());
   std::shared_ptr<GraphModule> made = decompose(module, {}, copies);
-  for (const Kept& each : kept)
-    if (each.tensor._version() != each.version) each.tensor.copy_(each.content);
+  check_holds_for_all_values(*made);
   return made;
 }
 
@@ -281,6 +308,7 @@ PassResult functionalize(GraphModule& module, const Values& example_inputs,
   std::vector<Shared> written;
   const std::shared_ptr<GraphModule> made =
       recorded(source ? *source : module, example_inputs, written);
+  check_holds_for_all_values(*made);
   const AliasAnalysis aliases(made->graph());
   for (const Node& node : made->graph().nodes())
     if (!node.is_output() && !aliases.writes(node).empty())

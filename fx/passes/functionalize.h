@@ -31,8 +31,9 @@ using Mutations = std::vector<std::string>;
 /// contents are returned. rewrites: values written back.
 /// @throws PassError kNotFunctional for inputs that are missing, no tensors or change their shape,
 /// memory
-///   that is written and shared by two attributes or inputs, and operators that write and have no
-///   functional form; RunError when the module fails on the inputs.
+///   that is written and shared by two attributes or inputs, operators that write and have no
+///   functional form, and graphs that read values (item(), nonzero(), branches): the result would
+///   hold for those of the example; RunError when the module fails on the inputs.
 PassResult functionalize(GraphModule& module, const Values& example_inputs,
                          const FunctionalizeOptions& options = {});
 

@@ -7,6 +7,7 @@
 #include "fx/interpret/interpreter.h"
 #include "fx/passes/pass_manager.h"
 #include "tests/graph/graphs.h"
+#include "tests/passes/modules.h"
 
 namespace fx {
 namespace {
@@ -268,6 +269,31 @@ TEST(Functionalize, says_what_cannot_be_functional) {
   auto gm = make_fx(std::make_shared<Tied>(), {torch::ones({2, 2})});
   EXPECT_FX_ERROR(functionalize(*gm, {torch::ones({2, 2})}), PassError, kNotFunctional,
                   "'whole' is written to and shares memory with 'part'");
+  // What the example decides: the result would be wrong for other values.
+  fails([](Tensor x) { return x.add_(1).mul(2).masked_select(x > 1).add_(1); },
+        "sizes depend on values");
+  auto reads = parse_module(
+      "%x = placeholder[target=x]\n"
+      "%s = call_function[target=aten::sum](args = (%x,))\n"
+      "%k = call_function[target=aten::item](args = (%s,))\n"
+      "%y = call_method[target=mul_](args = (%x, %k))\n"
+      "return %y\n");
+  EXPECT_FX_ERROR(functionalize(*reads, {torch::ones({2})}), PassError, kNotFunctional,
+                  "the result would hold for this value alone");
+  // A branch is such a value, too.
+  auto root = std::make_shared<torch::nn::Module>();
+  root->register_module("yes", symbolic_trace([](auto x) { return x * 2; }));
+  root->register_module("no", symbolic_trace([](auto x) { return x * 3; }));
+  auto graph = std::make_shared<Graph>();
+  Node& x = graph->placeholder("x");
+  graph->call_function("aten::add_", {x, 1});
+  Node& is_positive = graph->call_function("aten::gt", {graph->call_function("aten::sum", {x}), 0});
+  graph->output(graph->call_function(
+      "torch.ops.higher_order.cond",
+      {is_positive, graph->get_attr("yes"), graph->get_attr("no"), Argument::list({x})}));
+  GraphModule branches(*root, graph);
+  EXPECT_FX_ERROR(functionalize(branches, {torch::ones({2})}), PassError, kNotFunctional,
+                  "the result would hold for this value alone");
   EXPECT_FX_ERROR(functionalize(*gm, {}), PassError, kNotFunctional, "wanted 1 tensors");
   EXPECT_FX_ERROR(functionalize(*gm, {1}), PassError, kNotFunctional, "wanted tensors");
 }
