@@ -26,9 +26,9 @@ endif()
 set(warnings_as_errors "")
 if(FXCPP_WERROR)
   # What g++ derives from its flow analysis has false alarms, above all in inlined code of LibTorch: warnings only.
-  set(warnings_as_errors -Werror -Wno-error=maybe-uninitialized)
+  set(warnings_as_errors -Werror)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    list(APPEND warnings_as_errors -Wno-error=array-bounds -Wno-error=free-nonheap-object
+    list(APPEND warnings_as_errors -Wno-error=maybe-uninitialized -Wno-error=array-bounds -Wno-error=free-nonheap-object
       -Wno-error=stringop-overflow -Wno-error=stringop-overread)
   elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     # libstdc++'s std::stable_sort calls a function that it deprecates, and clang says so where a template of ours is.
