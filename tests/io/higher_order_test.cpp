@@ -43,7 +43,6 @@ using testing::TempDir;
 
 constexpr const char* kCond = "torch.ops.higher_order.cond";
 constexpr const char* kWhile = "torch.ops.higher_order.while_loop";
-constexpr const char* kScan = "torch.ops.higher_order.scan";
 constexpr const char* kMap = "torch.ops.higher_order.map_impl";
 
 at::Tensor vec(std::vector<float> values) { return torch::tensor(values); }
