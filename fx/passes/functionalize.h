@@ -32,7 +32,7 @@ using Mutations = std::vector<std::string>;
 /// @throws PassError kNotFunctional for inputs that are missing, no tensors or change their shape,
 /// memory
 ///   that is written and shared by two attributes or inputs, operators that write and have no
-///   functional form, and graphs that read values (item(), nonzero(), branches): the result would
+///   functional form, and graphs that read values (item(), branches): the result would
 ///   hold for those of the example; RunError when the module fails on the inputs.
 PassResult functionalize(GraphModule& module, const Values& example_inputs,
                          const FunctionalizeOptions& options = {});
