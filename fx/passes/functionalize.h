@@ -29,6 +29,10 @@ using Mutations = std::vector<std::string>;
 /// whose writes are such copies already, or that has none, stays as it is. The graph has the
 /// gradients of the one it was made from. Outputs share memory with inputs as they did, unless the
 /// contents are returned. rewrites: values written back.
+///
+/// Precondition of later calls, not checked: an input that is written to shares no memory with
+/// another input or attribute of the call, since the functional graph reads the other as it came
+/// in.
 /// @throws PassError kNotFunctional for inputs that are missing, no tensors or change their shape,
 /// memory
 ///   that is written and shared by two attributes or inputs, operators that write and have no
