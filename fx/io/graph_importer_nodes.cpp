@@ -13,6 +13,17 @@
 namespace fx::io {
 namespace {
 
+constexpr std::size_t kMaxShownValue = 200;
+
+/// The front of a text that may be as long as the file.
+std::string cut(std::string text) {
+  if (text.size() <= kMaxShownValue) return text;
+  std::size_t end = kMaxShownValue;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  text.resize(end);
+  return text + "...";
+}
+
 constexpr std::string_view kOperatorPrefix = "torch.ops.";
 
 /// "aten::add.Tensor" for "torch.ops.aten.add.Tensor"; nothing if it is no such name.
@@ -352,7 +363,7 @@ void GraphImporter::split_arguments(const schema::Node& node, const Overload& ov
         import_argument(input.arg, values_, problems_, where + ", argument " + shown(input.name));
     if (problems_.empty() && !fits(value, *rule, values_))
       fail(where + ": argument " + shown(input.name) + " of " + op + " wants a " + wanted(*rule) +
-           ", found " + std::string(input.arg.tag()) + " " + repr(value));
+           ", found " + std::string(input.arg.tag()) + " " + cut(repr(value)));
     bool positional = !rule->has_default && !rule->keyword_only;
     if (input.kind && *input.kind != schema::ArgumentKind::kUnknown)
       positional = *input.kind == schema::ArgumentKind::kPositional;

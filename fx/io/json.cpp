@@ -13,6 +13,29 @@ namespace {
 constexpr std::size_t kMaxUnknownKeys = 20;
 constexpr std::size_t kMaxShown = 60;
 
+/// How many commas, colons and opening brackets are read: each costs up to 24 bytes once it is
+/// parsed, ten times its text. What programs, weights and saved modules are made of has one of
+/// kRecordKeys and far fewer of them than kMarksOfRecord.
+constexpr std::size_t kMaxMarks = 2'000'000;
+constexpr std::size_t kMarksOfRecord = 256;
+constexpr std::string_view kRecordKeys[] = {"\"target\"", "\"path_name\"", "\"data_offsets\"",
+                                            "\"class\""};
+
+std::size_t count_marks(std::string_view text) {
+  std::size_t count = 0;
+  for (char c : text) count += (c == ',') + (c == ':') + (c == '[') + (c == '{');
+  return count;
+}
+
+std::size_t count_records(std::string_view text) {
+  std::size_t count = 0;
+  for (std::string_view key : kRecordKeys)
+    for (std::size_t at = text.find(key); at != std::string_view::npos;
+         at = text.find(key, at + key.size()))
+      ++count;
+  return count;
+}
+
 std::string describe(simdjson::dom::element element) {
   using Type = simdjson::dom::element_type;
   switch (element.type()) {
@@ -129,6 +152,14 @@ JsonDocument::JsonDocument(std::string text, std::string label, ErrorCode syntax
     : label_(std::move(label)), schema_(schema) {
   auto fail = [&](const std::string& what) { throw ImportError(syntax, label_ + ": " + what); };
   if (text.empty()) fail("the text is empty, JSON is wanted");
+  if (text.size() > kMaxMarks)
+    if (const std::size_t marks = count_marks(text); marks > kMaxMarks)
+      if (const std::size_t records = count_records(text);
+          marks > kMaxMarks + kMarksOfRecord * records)
+        fail("it holds " + std::to_string(marks) + " commas, colons and brackets for " +
+             std::to_string(records) + " nodes, tensors and modules; at most " +
+             std::to_string(kMaxMarks) + " and " + std::to_string(kMarksOfRecord) +
+             " for each of them are read, so that memory is bounded");
   // simdjson counts the level of the values in the innermost array too.
   simdjson::error_code error = parser_.allocate(text.size(), max_depth + 1);
   if (!error) error = parser_.parse(text).get(root_);

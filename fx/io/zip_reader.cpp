@@ -130,9 +130,17 @@ void ZipReader::fail_without_end_record() const {
   // The end record can be anywhere in the last 64 kB when something follows it.
   const std::uint64_t size = bytes_.size();
   const std::uint64_t first = size > kEndSize + kSaturated16 ? size - kEndSize - kSaturated16 : 0;
+  const Fields last(bytes_.subspan(size - kEndSize));
+  if (last.u32(0) == kEndSignature)
+    corrupt("it should end with a comment of " + str(last.u16(20)) + " bytes, which is missing");
   for (std::uint64_t at = size - kEndSize; at-- > first;) {
     Fields fields(bytes_.subspan(at, kEndSize));
     if (fields.u32(0) != kEndSignature) continue;
+    // Archives inside of records (sample inputs are one) have end records too.
+    const std::uint64_t directory_size = fields.u32(12), directory_offset = fields.u32(16);
+    if (directory_size != kSaturated32 && directory_offset != kSaturated32 &&
+        directory_offset + directory_size != at)
+      continue;
     if (fields.u16(20) == size - at - kEndSize)
       unsafe("it ends with a comment of " + str(fields.u16(20)) + " bytes");
     unsafe(str(size - at - kEndSize) + " bytes follow its end record");

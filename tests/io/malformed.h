@@ -1,6 +1,7 @@
 #pragma once
 
-// A list of malformed archives, by the numbers of ../shared/reliability.md: one fault each.
+// A list of malformed archives, one fault each; docs/malformed.md, which scripts/malformed.py
+// writes from docs/coverage/malformed.tsv and from the ids here, shows them all.
 
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -28,6 +29,9 @@ struct MalformedCase {
   Wanted wanted = Wanted::kRefused;
   ErrorCode code = ErrorCode::kCorruptArchive;
   std::string part;
+  bool verify_weights = false;  ///< loaded with that option
+  double seconds = 1;           ///< of processor time that loading may take
+  std::size_t nodes = 0;        ///< each of which may take a kilobyte
 };
 inline void PrintTo(const MalformedCase& c, std::ostream* out) { *out << c.id << " " << c.part; }
 
@@ -85,6 +89,33 @@ inline Make weight(const std::function<void(Json&)>& edit) {
               [edit](Json& config) { edit(config["config"]["mean"]); });
 }
 
+inline Make renamed(const std::string& name, const std::string& to) {
+  return record(name, [to](TestRecord& r) { r.name = to; });
+}
+
+inline Make removed(const std::string& name) {
+  return [name](ProgramFile& file) {
+    file.remove(name);
+    return file.build();
+  };
+}
+
+inline Make with_record(const std::string& name, const std::string& data) {
+  return [name, data](ProgramFile& file) {
+    file.add(name, data);
+    return file.build();
+  };
+}
+
+/// One more record, whose name is the whole of it.
+inline Make named_last(const std::string& name) {
+  return container([name](TestArchive& a) {
+    TestRecord& last = a.records.emplace_back();
+    last.name = name;
+    last.data = "x";
+  });
+}
+
 /// A list of the schema's sizes.
 inline Json sizes(std::initializer_list<std::int64_t> values) {
   Json list = Json::array();
@@ -92,10 +123,66 @@ inline Json sizes(std::initializer_list<std::int64_t> values) {
   return list;
 }
 
+/// Edits the description of the weight "mean" of the program "buffers".
+inline Make meta(const std::function<void(Json&)>& edit) {
+  return weight([edit](Json& w) { edit(w["tensor_meta"]); });
+}
+inline Make shape(const Json& extents, const Json& strides) {
+  return meta([extents, strides](Json& m) {
+    m["sizes"] = extents;
+    m["strides"] = strides;
+  });
+}
+
+/// That weight has another record and another description.
+inline Make stored(const std::string& data, const std::function<void(Json&)>& edit) {
+  return [data, edit](ProgramFile& file) {
+    file.record("data/weights/weight_0").data = data;
+    return meta(edit)(file);
+  };
+}
+
 inline Json& graph_of(Json& model) { return model["graph_module"]["graph"]; }
 inline Json& node_of(Json& model, std::size_t i) { return graph_of(model)["nodes"][i]; }
 
-std::vector<MalformedCase> malformed_archives();  ///< Z, A, J
-std::vector<MalformedCase> malformed_programs();  ///< T, G
+/// Edits the first node of the program.
+inline Make node(const std::function<void(Json&)>& edit) {
+  return model([edit](Json& m) { edit(node_of(m, 0)); });
+}
+
+/// The first argument of the first node is something else.
+inline Make argument(const Json& arg) {
+  return node([arg](Json& n) { n["inputs"][0]["arg"] = arg; });
+}
+
+inline Json named(const char* name, Json arg) {
+  return {{"name", name}, {"arg", std::move(arg)}, {"kind", 1}};
+}
+inline Json tensor(const char* name) { return {{"as_tensor", {{"name", name}}}}; }
+
+/// The one node of "relu" calls something else.
+inline Make call(const std::string& target, const Json& inputs) {
+  return node([target, inputs](Json& n) {
+    n["target"] = target;
+    n["inputs"] = inputs;
+  });
+}
+
+/// A size of "symbolic_sizes" is another expression.
+inline Make expression(const std::string& text) {
+  return model(
+      [text](Json& m) { graph_of(m)["sym_int_values"]["mul"]["as_expr"]["expr_str"] = text; });
+}
+
+inline Make in_spec(const std::string& text) {
+  return model([text](Json& m) {
+    m["graph_module"]["module_call_graph"][0]["signature"]["in_spec"] = text;
+  });
+}
+
+std::vector<MalformedCase> malformed_archives();       ///< Z, A, J
+std::vector<MalformedCase> malformed_archives_more();  ///< the same, other damage
+std::vector<MalformedCase> malformed_programs();       ///< T, G
+std::vector<MalformedCase> malformed_programs_more();  ///< the same, other damage; X: sizes
 
 }  // namespace fx::io::testing

@@ -15,54 +15,6 @@ constexpr auto kSchema = ErrorCode::kBadSchema;
 constexpr std::int64_t kHuge = std::int64_t{1} << 61;
 constexpr const char* kRecord = "data/weights/weight_0";
 
-Make meta(const std::function<void(Json&)>& edit) {
-  return weight([edit](Json& w) { edit(w["tensor_meta"]); });
-}
-
-Make shape(const Json& extents, const Json& strides) {
-  return meta([extents, strides](Json& m) {
-    m["sizes"] = extents;
-    m["strides"] = strides;
-  });
-}
-
-/// The weight has another record and another description.
-Make stored(const std::string& data, const std::function<void(Json&)>& edit) {
-  return [data, edit](ProgramFile& file) {
-    file.record(kRecord).data = data;
-    return meta(edit)(file);
-  };
-}
-
-Make node(const std::function<void(Json&)>& edit) {
-  return model([edit](Json& m) { edit(node_of(m, 0)); });
-}
-
-Json named(const char* name, Json arg) {
-  return {{"name", name}, {"arg", std::move(arg)}, {"kind", 1}};
-}
-
-Json tensor(const char* name) { return {{"as_tensor", {{"name", name}}}}; }
-
-/// The one node of "relu" calls something else.
-Make call(const std::string& target, const Json& inputs) {
-  return node([target, inputs](Json& n) {
-    n["target"] = target;
-    n["inputs"] = inputs;
-  });
-}
-
-Make expression(const std::string& text) {
-  return model(
-      [text](Json& m) { graph_of(m)["sym_int_values"]["mul"]["as_expr"]["expr_str"] = text; });
-}
-
-Make in_spec(const std::string& text) {
-  return model([text](Json& m) {
-    m["graph_module"]["module_call_graph"][0]["signature"]["in_spec"] = text;
-  });
-}
-
 /// The graph of "relu" with that many nodes.
 Make chain(std::size_t count) {
   return model([count](Json& m) {
@@ -214,7 +166,7 @@ std::vector<MalformedCase> malformed_programs() {
        kRunFails,
        {},
        "allocate"},
-      {"G32", r, chain(20'000), kAccepted, {}, {}},
+      {"G32", r, chain(20'000), kAccepted, {}, {}, false, 0.5, 20'000},
       {"G33", r, model([](Json& m) {
          Json inner = graph_of(m);
          for (int i = 0; i < 200; ++i) {
