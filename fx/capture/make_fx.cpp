@@ -13,8 +13,19 @@ namespace fx {
 namespace {
 
 constexpr c10::DispatchKey kModeKey = c10::DispatchKey::TESTING_ONLY_GenericMode;
+// Stands below autograd and everything else that takes calls apart, and above the backends; no
+// tensor has it, and LibTorch registers nothing for it.
+constexpr c10::DispatchKey kBelowAutogradKey = c10::DispatchKey::Fake;
 
 thread_local Recorder* active_recorder = nullptr;
+
+void check_thread(const c10::OperatorHandle& op) {
+  if (!active_recorder)
+    throw TraceError(ErrorCode::kBadArgument,
+                     "the program runs " + op.schema().name() +
+                         " on another thread, where make_fx does not see what belongs to it: "
+                         "run it on the thread of the capture");
+}
 
 // Whether autocast turns this call into casts and other calls, so that those are to be recorded.
 // The graph then says what is cast and needs no autocast when it runs. `keys` name autocast only
@@ -28,11 +39,7 @@ bool is_expanded_by_autocast(const c10::OperatorHandle& op, c10::DispatchKeySet 
 }
 
 void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
-  if (!active_recorder)
-    throw TraceError(ErrorCode::kBadArgument,
-                     "the program runs " + op.schema().name() +
-                         " on another thread, where make_fx does not see what belongs to it: "
-                         "run it on the thread of the capture");
+  check_thread(op);
   // What functionalization makes of the call is recorded (passes/functionalize.h).
   if (keys.has(c10::DispatchKey::Functionalize))
     return call_functional(op, keys.remove(kModeKey), stack);
@@ -43,21 +50,34 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::ji
   active_recorder->record(op, stack);
 }
 
-void register_fallback() {
-  static torch::Library* library = [] {
-    auto* made = new torch::Library(torch::Library::IMPL, "_", kModeKey, __FILE__, __LINE__);
-    made->fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>());
-    return made;
+void fallback_below_autograd(const c10::OperatorHandle& op, c10::DispatchKeySet,
+                             torch::jit::Stack* stack) {
+  check_thread(op);
+  c10::impl::ExcludeDispatchKeyGuard below(kBelowAutogradKey);
+  active_recorder->record(op, stack);
+}
+
+void register_fallbacks() {
+  static const bool kDone = [] {
+    const auto add = [](c10::DispatchKey key, torch::CppFunction function) {
+      auto* library = new torch::Library(torch::Library::IMPL, "_", key, __FILE__, __LINE__);
+      library->fallback(std::move(function));
+    };
+    add(kModeKey, torch::CppFunction::makeFromBoxedFunction<&fallback>());
+    add(kBelowAutogradKey, torch::CppFunction::makeFromBoxedFunction<&fallback_below_autograd>());
+    return true;
   }();
-  (void)library;
+  (void)kDone;
 }
 
 // Makes a recorder the one of this thread while a program runs; restores everything on any exit. A
 // capture inside of a captured program records for itself: the outer one sees none of it.
 class RecordingScope {
  public:
-  explicit RecordingScope(Recorder& recorder)
-      : previous_(std::exchange(active_recorder, &recorder)), mode_(kModeKey) {}
+  RecordingScope(Recorder& recorder, bool pre_dispatch)
+      : previous_(std::exchange(active_recorder, &recorder)),
+        mode_(pre_dispatch ? kModeKey : kBelowAutogradKey),
+        other_(pre_dispatch ? kBelowAutogradKey : kModeKey) {}
   ~RecordingScope() { active_recorder = previous_; }
   RecordingScope(const RecordingScope&) = delete;
   RecordingScope& operator=(const RecordingScope&) = delete;
@@ -65,6 +85,7 @@ class RecordingScope {
  private:
   Recorder* previous_;
   c10::impl::IncludeDispatchKeyGuard mode_;
+  c10::impl::ExcludeDispatchKeyGuard other_;
 };
 
 // A tensor object of its own over the same memory, so that inputs passed twice stay two inputs.
@@ -76,6 +97,16 @@ at::Tensor distinct_handle(const at::Tensor& tensor) {
 
 }  // namespace
 
+struct RecordingPause::Keys {
+  c10::impl::ExcludeDispatchKeyGuard mode{kModeKey};
+  c10::impl::ExcludeDispatchKeyGuard below_autograd{kBelowAutogradKey};
+};
+
+RecordingPause::RecordingPause() : keys_(std::make_unique<Keys>()) {}
+RecordingPause::~RecordingPause() = default;
+
+Recorder& Recorder::active() { return *active_recorder; }
+
 std::string_view assumption_kind_name(Assumption::Kind kind) {
   constexpr std::string_view kNames[] = {"input",     "value",    "training",
                                          "grad mode", "constant", "kept"};
@@ -85,7 +116,7 @@ std::string_view assumption_kind_name(Assumption::Kind kind) {
 std::shared_ptr<GraphModule> record_program(
     const torch::nn::Module& root, std::vector<at::Tensor> inputs, const MakeFxOptions& options,
     const std::function<TraceArg(std::vector<at::Tensor>&)>& run) {
-  register_fallback();
+  register_fallbacks();
   TraceOptions naming;
   naming.input_names = options.input_names;
   const auto names = detail::default_input_names(inputs.size(), naming);
@@ -116,7 +147,7 @@ std::shared_ptr<GraphModule> record_program(
   {
     TraceArg result;
     {
-      const RecordingScope scope(recorder);
+      const RecordingScope scope(recorder, options.pre_dispatch);
       result = run(inputs);
     }
     recorder.graph().output(recorder.output_arg(result));

@@ -41,10 +41,16 @@ struct MakeFxOptions {
   std::string class_name = {};
   /// Refuse the capture instead of recording a kValue or kKept assumption.
   bool strict = false;
+  /// Record what the program calls, above autograd. False records what autograd runs, below it:
+  /// composite operators are those they are made of, and what gradients taken inside run is
+  /// recorded like the rest. Such a graph has no gradients to offer of its own (torch.fx's make_fx
+  /// with pre_dispatch=False).
+  bool pre_dispatch = true;
 };
 
 /// Records what `run` does on real tensors: every operator, before autograd and decomposition,
-/// through a mode key on top of the dispatcher. The non-template core of make_fx.
+/// through a mode key on top of the dispatcher (or one below autograd: pre_dispatch). The
+/// non-template core of make_fx.
 /// @param run receives tensors with the contents of `inputs` and gives the program's result.
 std::shared_ptr<GraphModule> record_program(
     const torch::nn::Module& root, std::vector<at::Tensor> inputs, const MakeFxOptions& options,
@@ -70,6 +76,30 @@ TraceArg call_with_tensors(Fn& fn, std::vector<at::Tensor>& inputs) {
   }
 }
 
+/// Calls `record(root, run)` with the module that the program is, or an empty one, and with the
+/// program as record_program wants it.
+template <typename Program, typename Record>
+auto with_program(Program&& program, Record&& record) {
+  using P = std::remove_cvref_t<Program>;
+  if constexpr (ModuleClass<P>) {
+    auto& module = const_cast<P&>(program);
+    auto forward = [&module](auto&&... args) -> decltype(module.forward(
+                                                 std::forward<decltype(args)>(args)...)) {
+      return module.forward(std::forward<decltype(args)>(args)...);
+    };
+    return record(module, [&](std::vector<at::Tensor>& tensors) {
+      return call_with_tensors(forward, tensors);
+    });
+  } else if constexpr (ModulePointer<P>) {
+    return with_program(*program, std::forward<Record>(record));
+  } else {
+    static const torch::nn::Module kNoModule;
+    return record(kNoModule, [&](std::vector<at::Tensor>& tensors) {
+      return call_with_tensors(program, tensors);
+    });
+  }
+}
+
 }  // namespace detail
 
 /// Captures unmodified C++ code by running it once on example inputs (torch.fx's make_fx, tracing
@@ -84,26 +114,9 @@ TraceArg call_with_tensors(Fn& fn, std::vector<at::Tensor>& inputs) {
 template <typename Program>
 std::shared_ptr<GraphModule> make_fx(Program&& program, std::vector<at::Tensor> inputs,
                                      const MakeFxOptions& options = {}) {
-  using P = std::remove_cvref_t<Program>;
-  if constexpr (detail::ModuleClass<P>) {
-    auto& module = const_cast<P&>(program);
-    auto forward = [&module](auto&&... args) -> decltype(module.forward(
-                                                 std::forward<decltype(args)>(args)...)) {
-      return module.forward(std::forward<decltype(args)>(args)...);
-    };
-    return record_program(module, std::move(inputs), options,
-                          [&](std::vector<at::Tensor>& tensors) {
-                            return detail::call_with_tensors(forward, tensors);
-                          });
-  } else if constexpr (detail::ModulePointer<P>) {
-    return make_fx(*program, std::move(inputs), options);
-  } else {
-    static const torch::nn::Module kNoModule;
-    return record_program(kNoModule, std::move(inputs), options,
-                          [&](std::vector<at::Tensor>& tensors) {
-                            return detail::call_with_tensors(program, tensors);
-                          });
-  }
+  return detail::with_program(program, [&](const torch::nn::Module& root, const auto& run) {
+    return record_program(root, std::move(inputs), options, run);
+  });
 }
 
 }  // namespace fx

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <typeinfo>
 
 #include "fx/base/text.h"
@@ -52,7 +53,9 @@ std::string custom_function_of(const at::Tensor& tensor) {
 }  // namespace
 
 Recorder::Recorder(const torch::nn::Module& root, const MakeFxOptions& options)
-    : options_(options), gradients_(at::GradMode::is_enabled()), graph_(std::make_shared<Graph>()) {
+    : options_(options),
+      gradients_(options.pre_dispatch && at::GradMode::is_enabled()),
+      graph_(std::make_shared<Graph>()) {
   for (const auto& item : root.named_parameters()) name_attribute(item.key(), item.value());
   for (const auto& item : root.named_buffers()) name_attribute(item.key(), item.value());
   if (const auto* module = dynamic_cast<const GraphModule*>(&root))
@@ -60,7 +63,10 @@ Recorder::Recorder(const torch::nn::Module& root, const MakeFxOptions& options)
 }
 
 void Recorder::add_input(const std::string& name, const at::Tensor& tensor) {
+  std::optional<InsertPointGuard> behind_the_others;
+  if (last_input_) behind_the_others.emplace(graph_->inserting_after(*last_input_));
   Node& node = graph_->placeholder(name);
+  last_input_ = &node;
   assumptions_.push_back({Assumption::Kind::kInput, name + " is a " + describe(tensor)});
   track(tensor, node);
   inputs_.emplace_back(tensor, history_of(tensor));
@@ -259,7 +265,8 @@ Node* Recorder::alias_of_known(const at::Tensor& tensor) {
   const StorageKey storage = storage_of(tensor);
   auto same_geometry = [&](const at::Tensor& other) {
     return other.sizes() == tensor.sizes() && other.strides() == tensor.strides() &&
-           other.storage_offset() == tensor.storage_offset() && other.dtype() == tensor.dtype();
+           other.storage_offset() == tensor.storage_offset() && other.dtype() == tensor.dtype() &&
+           other.is_conj() == tensor.is_conj() && other.is_neg() == tensor.is_neg();
   };
   const at::Tensor* source = nullptr;
   bool shares_memory = false;
@@ -276,7 +283,9 @@ Node* Recorder::alias_of_known(const at::Tensor& tensor) {
   if (source) {
     // Factories of torch:: wrap what at:: made, which then nobody else holds: one value.
     const bool is_only_handle = source->use_count() == kOwnReferences;
-    if (is_only_handle && !source->requires_grad() && !tensor.requires_grad()) {
+    // Below autograd, views and saved values are other handles of what an operator gave.
+    const bool is_detached = !source->requires_grad() && !tensor.requires_grad();
+    if (!options_.pre_dispatch || (is_only_handle && is_detached)) {
       Node& node = node_of(*source);
       made_.emplace_back(tensor.getIntrusivePtr(), &node);
       track(tensor, node);

@@ -37,6 +37,10 @@ class Recorder final : public TracerBase {
   const GraphModule::Constants& constants() const { return constants_; }
   Assumptions& assumptions() { return assumptions_; }
 
+  /// The recorder of the capture that runs on this thread; there must be one.
+  static Recorder& active();
+
+  /// The next placeholder. Also while the program runs, for what only its result tells.
   void add_input(const std::string& name, const at::Tensor& tensor);
   Argument create_tensor_arg(const at::Tensor& tensor) override;
 
@@ -75,7 +79,8 @@ class Recorder final : public TracerBase {
   Node& stored_constant(const at::Tensor& tensor, std::string_view why);
 
   const MakeFxOptions& options_;
-  const bool gradients_;  // whether gradients are recorded at the start
+  // Whether gradients are recorded at the start, and the graph is to have them.
+  const bool gradients_;
   std::shared_ptr<Graph> graph_;
   std::unordered_map<const c10::TensorImpl*, Node*> known_;
   std::unordered_map<StorageKey, std::vector<at::Tensor>> storages_;
@@ -88,9 +93,23 @@ class Recorder final : public TracerBase {
   std::unordered_map<const c10::TensorImpl*, Node*> detached_;
   std::vector<at::Tensor> keep_;
   std::vector<std::pair<at::Tensor, const torch::autograd::Node*>> inputs_;  // with their history
+  Node* last_input_ = nullptr;
   std::vector<std::pair<c10::weak_intrusive_ptr<c10::TensorImpl>, Node*>> made_;
   GraphModule::Constants constants_;
   Assumptions assumptions_;
+};
+
+/// While it lives, the capture on this thread does not see what operators run.
+class RecordingPause {
+ public:
+  RecordingPause();
+  ~RecordingPause();
+  RecordingPause(const RecordingPause&) = delete;
+  RecordingPause& operator=(const RecordingPause&) = delete;
+
+ private:
+  struct Keys;
+  std::unique_ptr<Keys> keys_;
 };
 
 }  // namespace fx
