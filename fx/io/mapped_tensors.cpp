@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "fx/base/error.h"
+#include "fx/io/shown.h"
 
 namespace fx::io {
 namespace {
@@ -21,6 +22,28 @@ std::uint64_t not_negative(std::int64_t value, const std::string& label, const c
   if (value < 0)
     fail(label, std::string("a ") + what + " is negative (" + std::to_string(value) + ")");
   return static_cast<std::uint64_t>(value);
+}
+
+constexpr std::size_t kChunk = std::size_t{16} << 20;
+
+/// `empty` with `count` elements, those of `bytes`, which are in memory once afterwards.
+at::Tensor copied(const MappedFile& file, std::span<const std::byte> bytes, at::Tensor empty,
+                  std::int64_t count) {
+  try {
+    empty.resize_({count});
+  } catch (const c10::Error&) {
+    throw ImportError(ErrorCode::kTooLarge,
+                      shown(file.path()) + ": a record of " + std::to_string(bytes.size()) +
+                          " bytes is not aligned to its elements, so that it has to be copied, and "
+                          "there is no memory for that; torch.export.save aligns records");
+  }
+  auto* to = static_cast<std::byte*>(empty.mutable_data_ptr());
+  for (std::size_t at = 0; at < bytes.size(); at += kChunk) {
+    const auto part = bytes.subspan(at, std::min(kChunk, bytes.size() - at));
+    std::memcpy(to + at, part.data(), part.size());
+    file.forget(part);
+  }
+  return empty;
 }
 
 }  // namespace
@@ -62,9 +85,7 @@ at::Tensor flat_tensor(const std::shared_ptr<const MappedFile>& file,
   // Complex numbers are pairs: the part is what has to be aligned.
   const std::size_t alignment = std::min<std::size_t>(element, 8);
   if (reinterpret_cast<std::uintptr_t>(bytes.data()) % alignment != 0) {
-    at::Tensor copy = at::empty({count}, options);
-    std::memcpy(copy.mutable_data_ptr(), bytes.data(), bytes.size());
-    return copy;
+    return copied(*file, bytes, at::empty({0}, options), count);
   }
   std::byte* data = file->mutable_data() + (bytes.data() - file->bytes().data());
   return at::from_blob(data, {count}, [file](void*) {}, options);

@@ -73,6 +73,30 @@ std::shared_ptr<GraphModule> attention() {
       {torch::randn({2, 4, 6, 8}), torch::randn({2, 4, 6, 8}), torch::randn({2, 4, 6, 8})});
 }
 
+/// The classifier of models/ after some steps of training on images of the other polarity: the
+/// head, then everything.
+std::shared_ptr<GraphModule> fine_tuned() {
+  const at::AutoGradMode gradients(true);
+  auto net = load(source_path("models/digits.pt2"));
+  const at::Tensor x = 1 - io::read_npy(source_path("models/digits_test_x.npy"));
+  const at::Tensor y = io::read_npy(source_path("models/digits_test_y.npy"));
+  for (const bool whole : {false, true}) {
+    for (auto& item : net->named_parameters())
+      item.value().set_requires_grad(whole || item.key().starts_with("fc."));
+    torch::optim::Adam optimizer(net->parameters(), torch::optim::AdamOptions(0.01));
+    double first = 0;
+    for (int step = 0; step < 8; ++step) {
+      optimizer.zero_grad();
+      const at::Tensor loss = nn::functional::cross_entropy((*net)(x).toTensor(), y);
+      loss.backward();
+      optimizer.step();
+      if (step == 0) first = loss.item<double>();
+      if (step == 7) EXPECT_LT(loss.item<double>(), first);
+    }
+  }
+  return net;
+}
+
 std::vector<Job> programs() {
   torch::manual_seed(3);
   std::vector<Job> jobs;
@@ -117,6 +141,12 @@ std::vector<Job> programs() {
   const at::Tensor rows_of_digits = io::read_npy(source_path("models/digits_test_x.npy"));
   jobs.push_back(
       {"passes", digits, {{rows_of_digits.narrow(0, 0, 3)}, {rows_of_digits.narrow(0, 3, 7)}}});
+
+  jobs.push_back({"fine_tuned", fine_tuned(), {{rows_of_digits.narrow(0, 0, 5)}}});
+  jobs.back().expect = {
+      {"parameters",
+       {"bn1.bias", "bn1.weight", "bn2.bias", "bn2.weight", "bn3.bias", "bn3.weight",
+        "conv1.weight", "conv2.weight", "conv3.bias", "conv3.weight", "fc.bias", "fc.weight"}}};
 
   // New nodes behind a dynamic input.
   auto edited = load(zoo_path("symbolic_sizes"));
