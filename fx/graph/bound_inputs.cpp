@@ -7,6 +7,7 @@
 #include "fx/graph/argument_value.h"
 #include "fx/graph/call_recorder.h"
 #include "fx/graph/graph_module.h"
+#include "fx/graph/mutations.h"
 
 namespace fx {
 namespace {
@@ -122,6 +123,7 @@ void flatten_inputs(const GraphModule& module, const InputSignature& signature, 
   }
   if (!module.input_guards().empty())
     check_inputs(module.input_guards(), signature.targets, args, kwargs);
+  if (!module.mutations().empty()) check_mutations(module, signature.targets, args, kwargs);
 }
 
 Value unflatten_output(const GraphModule& module, Value output) {

@@ -57,8 +57,8 @@ class BoundInputs {
 
 /// The flat inputs of a graph whose module has an in_spec, from structured ones: the spec is a pair
 /// of (args tuple, kwargs dict). Without in_spec both stay as they are. Checks the module's input
-/// guards.
-/// @throws RunError kWrongType naming the part that does not fit; kShapeMismatch.
+/// guards, and that what it writes late shares no memory.
+/// @throws RunError kWrongType naming the part that does not fit; kShapeMismatch; kSharedMemory.
 /// @param signature of the graph that is going to run.
 void flatten_inputs(const GraphModule& module, const InputSignature& signature, Values& args,
                     KwValues& kwargs);

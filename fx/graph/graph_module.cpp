@@ -105,6 +105,7 @@ GraphModule::GraphModule(const torch::nn::Module& root, std::shared_ptr<Graph> g
     if (node.op() == Opcode::kCallModule) share_attribute(root, node.target().str(), &node);
   for (const Node& node : graph->nodes())
     if (node.op() == Opcode::kGetAttr) share_attribute(root, node.target().str(), &node);
+  if (const auto* other = dynamic_cast<const GraphModule*>(&root)) mutations_ = other->mutations_;
   detail::training(*this) = root.is_training();
   adopt_graph(std::move(graph));
   recompile();
@@ -501,6 +502,7 @@ std::shared_ptr<GraphModule> GraphModule::copy_with(detail::ModuleCopies& copies
   copy->in_spec_ = in_spec_;
   copy->out_spec_ = out_spec_;
   copy->input_guards_ = input_guards_;
+  copy->mutations_ = mutations_;
   copy->meta_ = meta_;
   // What points to this module points to the copy.
   for (const auto& [key, value] : meta_) {

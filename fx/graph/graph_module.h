@@ -180,6 +180,14 @@ class GraphModule : public torch::nn::Module, public GraphOwner {
   const std::vector<InputGuard>& input_guards() const noexcept { return input_guards_; }
   void set_input_guards(std::vector<InputGuard> guards) { input_guards_ = std::move(guards); }
 
+  /// Inputs (targets) and attributes (paths) of a functional graph that the program writes. The
+  /// graph gives them their new contents at its end, or returns these, so that in a call they may
+  /// share memory with no other input or attribute: what reads that one would not see the write.
+  /// functionalize() and the signatures of exported programs set it; calls are checked
+  /// (kSharedMemory); modules made from this one keep it.
+  const std::vector<std::string>& mutations() const noexcept { return mutations_; }
+  void set_mutations(std::vector<std::string> names) { mutations_ = std::move(names); }
+
   // --- text
   // ----------------------------------------------------------------------------------------
   /// C++ source of a function that does what the graph does, on LibTorch alone.
@@ -222,6 +230,7 @@ class GraphModule : public torch::nn::Module, public GraphOwner {
   std::optional<TreeSpec> in_spec_;
   std::optional<TreeSpec> out_spec_;
   std::vector<InputGuard> input_guards_;
+  std::vector<std::string> mutations_;
   Meta meta_;
 };
 

@@ -60,6 +60,7 @@ std::shared_ptr<GraphModule> GraphImporter::build(std::vector<Weight> weights,
   drop_unused();
   set_specs();
   lint("");
+  module_->set_mutations(std::move(mutations_));
   module_->recompile();
   return module_;
 }
@@ -283,7 +284,9 @@ void GraphImporter::import_mutation(const schema::OutputSpec& spec, const std::s
     target = attribute->second;
   }
   Node* value = values_.get(*name, where).node;
-  if (value != target) graph_->call_function("aten::copy_", {*target, *value});
+  if (value == target) return;
+  graph_->call_function("aten::copy_", {*target, *value});
+  mutations_.push_back(target->target().str());
 }
 
 /// Attributes and parts of results that nothing reads.

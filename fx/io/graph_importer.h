@@ -116,6 +116,7 @@ class GraphImporter {
   std::vector<ConstantInput> constant_inputs_;
   std::unordered_map<std::string, at::Tensor> tensors_;  // by qualified name
   std::unordered_map<std::string, Node*> attributes_;    // get_attr nodes by qualified name
+  std::vector<std::string> mutations_;                   // what the copies at the end write
   std::vector<Node*> droppable_;                         // made in advance, dropped when unused
   std::size_t num_autocasts_ = 0;                        // that are open around the current graph
   std::size_t num_user_inputs_ = 0;

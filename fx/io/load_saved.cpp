@@ -304,7 +304,7 @@ class Loader {
       for (const auto& [path, index] : named(*constants, tensors_.size(), "tensor"))
         module->set_constant(path, tensor(index));
     const JsonObject state(object.at("state"), {"non_persistent", "in_spec", "out_spec", "guards",
-                                                "meta", "values", "exported"});
+                                                "mutations", "meta", "values", "exported"});
     state.at("non_persistent").for_each([&](const JsonValue& json) {
       const std::string path(json.to_string());
       if (module->attr_kind(path) != GraphOwner::AttrKind::kBuffer)
@@ -316,6 +316,11 @@ class Loader {
     if (const auto json = state.find("out_spec")) out_spec = read_spec(*json);
     module->set_specs(std::move(in_spec), std::move(out_spec));
     module->set_input_guards(read_guards(state.at("guards")));
+    if (const auto json = state.find("mutations")) {
+      std::vector<std::string> mutations;
+      json->for_each([&](const JsonValue& name) { mutations.emplace_back(name.to_string()); });
+      module->set_mutations(std::move(mutations));
+    }
     read_meta(state.at("meta"), module->meta());
     if (const auto json = state.find("exported"))
       module->meta().set(kPt2OriginKey, read_origin(*json, shown(archive_.zip->path())));

@@ -222,6 +222,11 @@ class Contents {
     if (module.in_spec()) write_spec(json.key("in_spec"), *module.in_spec());
     if (module.out_spec()) write_spec(json.key("out_spec"), *module.out_spec());
     write_guards(json.key("guards"), module.input_guards());
+    if (!module.mutations().empty()) {
+      json.key("mutations").begin_array();
+      for (const std::string& name : module.mutations()) write_text(json, name, "a mutation");
+      json.end_array();
+    }
     write_meta(json.key("meta"), module.meta());
     const auto* origin = module.meta().get<Pt2OriginPtr>(kPt2OriginKey);
     if (origin && *origin) write_origin(json.key("exported"), **origin);

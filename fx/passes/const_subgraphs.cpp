@@ -94,6 +94,7 @@ class ConstSplitter {
     folded.set_graph(std::move(graph));
     folded.set_specs(module_.in_spec(), module_.out_spec());
     folded.set_input_guards(module_.input_guards());
+    folded.set_mutations(module_.mutations());
     folded.meta() = module_.meta();
     // The flag alone: submodules are shared with the original.
     detail::training(folded) = module_.is_training();

@@ -347,10 +347,10 @@ PassResult functionalize(GraphModule& module, const Values& example_inputs,
   module.set_graph(made->graph_ptr());
   if (!options.copy_back && !written.empty()) module.set_specs(module.in_spec(), std::nullopt);
   module.set_input_guards(made->input_guards());
-  Mutations names;
+  std::vector<std::string> names;
   for (const Shared& each : written) names.push_back(each.name);
   const auto rewrites = static_cast<std::int64_t>(names.size());
-  module.meta().set("mutations", std::move(names));
+  module.set_mutations(std::move(names));
   return {.changed = true, .rewrites = rewrites};
 }
 

@@ -14,10 +14,6 @@ struct FunctionalizeOptions {
   bool copy_back = true;
 };
 
-/// Which values a functional graph changes: placeholders by target, attributes by path; in the
-/// order of the copies or of the outputs. Attributes come first. In `meta()["mutations"]`.
-using Mutations = std::vector<std::string>;
-
 /// Makes a graph of operators that write nothing (torch.func.functionalize, what torch.export and
 /// AOTAutograd do): in-place operators, out= arguments, views and writes through views become
 /// functional operators, by LibTorch's own functionalization.
@@ -30,9 +26,8 @@ using Mutations = std::vector<std::string>;
 /// gradients of the one it was made from. Outputs share memory with inputs as they did, unless the
 /// contents are returned. rewrites: values written back.
 ///
-/// Precondition of later calls, not checked: an input that is written to shares no memory with
-/// another input or attribute of the call, since the functional graph reads the other as it came
-/// in.
+/// What is written becomes the module's mutations(), attributes first, in the order of the copies
+/// or of the outputs: later calls in which it shares memory with an input or attribute are refused.
 /// @throws PassError kNotFunctional for inputs that are missing, no tensors or change their shape,
 /// memory
 ///   that is written and shared by two attributes or inputs, operators that write and have no

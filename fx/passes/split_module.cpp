@@ -285,6 +285,7 @@ class Splitter {
     }
     base->set_specs(module_.in_spec(), module_.out_spec());
     base->set_input_guards(module_.input_guards());
+    base->set_mutations(module_.mutations());
     base->meta() = module_.meta();
     base->meta().set("partition_names", std::move(names));
     base->recompile();

@@ -8,8 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "fx/capture/make_fx.h"
 #include "fx/compile/compile.h"
 #include "fx/interpret/compare.h"
+#include "fx/passes/functionalize.h"
 
 // Views, writes through them, and readers of what was written: every combination as a program of
 // its own, on memory of its own and on that of its input, against eager.
@@ -172,6 +174,28 @@ TEST(AliasPrograms, EqualEager) {
   // Writes through a view whose elements share memory.
   EXPECT_GT(refused, 0);
   EXPECT_LT(refused, programs / 20);
+}
+
+TEST(AliasPrograms, FunctionalGraphsRefuseSharedMemory) {
+  const at::NoGradGuard no_grad;
+  const at::Tensor one = torch::ones({4}), two = torch::ones({4});
+  auto gm = make_fx(
+      [](at::Tensor x, at::Tensor y) {
+        x.add_(1);
+        return (y * 2).exp();
+      },
+      {one, two});
+  functionalize(*gm, {one, two});
+  for (const char* backend : {"interpret", "plan", "llvm"})
+    for (const char* mode : {"default", "reduce-overhead"}) {
+      const Compiled fast = compile(gm, {.backend = backend, .mode = mode});
+      const at::Tensor x = one.clone();
+      for (int call = 0; call < 3; ++call) {
+        EXPECT_THROW(fast(x, x), RunError) << backend << ' ' << mode;
+        EXPECT_TRUE(torch::allclose(fast(x, two).toTensor(), (two * 2).exp()));
+        EXPECT_TRUE(torch::equal(x, one + (call + 1)));
+      }
+    }
 }
 
 }  // namespace

@@ -572,6 +572,20 @@ EXAMPLE(314) {
   // [end]
 }
 
+// FX315: A functional graph was given tensors that share memory, and writes one of them.
+EXAMPLE(315) {
+  // [fx315]
+  const auto program = [](at::Tensor x, at::Tensor y) {
+    x.add_(1);
+    return y * 2;
+  };
+  const at::Tensor one = torch::ones({2}), two = torch::ones({2});
+  auto gm = fx::make_fx(program, {one, two});
+  fx::functionalize(*gm, {one, two});
+  (*gm)(one, one);  // y is x here: a call of the program would read the new contents
+  // [end]
+}
+
 // --- import --------------------------------------------------------------------------------------
 
 // FX401: The file does not exist or cannot be read.

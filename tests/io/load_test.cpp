@@ -283,5 +283,24 @@ TEST(BitFlips, AreErrorsOrChangeNothing) {
   EXPECT_GT(same, 10u);  // padding and what is not read
 }
 
+// Python writes an input or buffer that the program changes at the end of the exported graph.
+TEST(Mutations, OfAnExportedProgramShareNoMemory) {
+  const at::NoGradGuard no_grad;
+  auto module = load(source_path("tests/io/zoo/input_mutation_functional.pt2"));
+  EXPECT_EQ(module->mutations(), std::vector<std::string>{"x"});
+  const InputGuard& guard = module->input_guards().at(0);
+  std::vector<std::int64_t> sizes;
+  for (const InputGuard::Dim& dim : guard.dims) sizes.push_back(dim.size.value());
+  const at::Tensor x = at::ones(sizes), y = at::ones(sizes);
+  EXPECT_THROW((*module)(x, x), RunError);
+  EXPECT_TRUE(at::equal(x, y));
+  EXPECT_TRUE(at::equal((*module)(x, y).toTensor(), y * 4));
+  EXPECT_TRUE(at::equal(x, y * 2));
+
+  EXPECT_EQ(load(source_path("tests/io/zoo/buffer_mutation_functional.pt2"))->mutations(),
+            (std::vector<std::string>{"count", "total"}));
+  EXPECT_TRUE(load(source_path("tests/io/zoo/buffers.pt2"))->mutations().empty());
+}
+
 }  // namespace
 }  // namespace fx::io

@@ -53,6 +53,7 @@ TEST(SavedModule, N_030_G_119_F_029_F_041_F_055_M_014_graph_comes_back_as_it_was
   module.meta().set("warnings", std::vector<std::string>{"one", "two"});
   module.meta().set("range_constraints", RangeConstraints{{"s0", {2, std::nullopt}}});
   module.set_input_guards({{"x", at::kFloat, {{.size = 2}, {.symbol = "s0", .min = 2, .max = 9}}}});
+  module.set_mutations({"x", "scale"});
   TreeSpec leaf, args{TreeSpec::Kind::kTuple, {}, {}, {leaf, leaf}};
   TreeSpec kwargs{TreeSpec::Kind::kDict, {}, {}, {}};
   TreeSpec point{TreeSpec::Kind::kNamedTuple, {"a", "b"}, "Point", {leaf, {TreeSpec::Kind::kNone}}};
@@ -72,6 +73,7 @@ TEST(SavedModule, N_030_G_119_F_029_F_041_F_055_M_014_graph_comes_back_as_it_was
   EXPECT_EQ(loaded->meta().get<std::vector<std::string>>("warnings")->at(1), "two");
   EXPECT_EQ(loaded->meta().get<RangeConstraints>("range_constraints")->at(0).second.first, 2);
   EXPECT_EQ(loaded->input_guards(), module.input_guards());
+  EXPECT_EQ(loaded->mutations(), module.mutations());
   EXPECT_EQ(loaded->in_spec(), module.in_spec());
   EXPECT_EQ(loaded->out_spec(), module.out_spec());
 }

@@ -132,7 +132,7 @@ TEST(Functionalize, inputs_are_written_once_at_the_end) {
       },
       x);
   EXPECT_EQ(gm->graph().find_calls("aten::copy_").size(), 1u) << gm->graph();
-  EXPECT_EQ(*gm->meta().get<Mutations>("mutations"), (Mutations{"x"}));
+  EXPECT_EQ(gm->mutations(), (std::vector<std::string>{"x"}));
   // What was returned is still the input itself.
   gm = expect_as_eager([](Tensor x) { return x.add_(1); }, x);
   Tensor y = x.clone();
@@ -159,7 +159,7 @@ TEST(Functionalize, buffers_are_written_once_at_the_end_or_returned) {
   functionalize(*gm, {x}, {.copy_back = false});
   EXPECT_FALSE(AliasAnalysis(gm->graph()).has_writes()) << gm->graph();
   const Values results = elements((*gm)(x));
-  const Mutations& names = *gm->meta().get<Mutations>("mutations");
+  const std::vector<std::string>& names = gm->mutations();
   ASSERT_EQ(results.size(), 4u);
   ASSERT_EQ(names.size(), 3u);
   for (std::size_t i = 0; i < names.size(); ++i) {
