@@ -1,9 +1,9 @@
 // Any bytes as the program of an otherwise sound .pt2 archive: an ImportError, or a module that can
 // be printed, copied, and written again, or is refused for a reason.
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 
+#include "fuzz/temp_folder.h"
 #include "fx/base/error.h"
 #include "fx/graph/text.h"
 #include "fx/io/atomic_file.h"
@@ -19,19 +19,10 @@ constexpr const char* kWeights =
     R"({"type": "cpu", "index": null}, "strides": [{"as_int": 1}], "storage_offset": )"
     R"({"as_int": 0}, "layout": 7}}}})";
 
-std::string folder() {
-  static const std::string path = [] {
-    std::string name = "/tmp/fxcpp-fuzz-XXXXXX";
-    if (!mkdtemp(name.data())) std::abort();
-    return name;
-  }();
-  return path;
-}
-
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string path = folder() + "/program.pt2";
+  const std::string path = fx::fuzz::temp_folder() + "/program.pt2";
   {
     fx::io::AtomicFile file(path);
     fx::io::ZipWriter zip(file);
@@ -52,11 +43,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fx::to_text(module->graph(), {.meta = true});
     const auto copy = module->deep_copy();
     try {
-      fx::save_pt2(*copy, folder() + "/again.pt2", {.flush = false});
+      fx::save_pt2(*copy, fx::fuzz::temp_folder() + "/again.pt2", {.flush = false});
     } catch (const fx::Error&) {  // what cannot be written is said
       return 0;
     }
-    fx::load(folder() + "/again.pt2");
+    fx::load(fx::fuzz::temp_folder() + "/again.pt2");
   } catch (const fx::ImportError&) {
   }
   return 0;

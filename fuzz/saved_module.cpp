@@ -1,9 +1,9 @@
 // Any bytes as a file of fx::save, and as its module.json beside sound records: an ImportError, or
 // a module that can be printed and saved again.
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 
+#include "fuzz/temp_folder.h"
 #include "fx/base/error.h"
 #include "fx/graph/text.h"
 #include "fx/io/atomic_file.h"
@@ -16,21 +16,12 @@ constexpr const char* kGraph =
     "fx 1\n%x = placeholder[target=x]\n%m = call_module[target=m](args = (%x,), kwargs = {})\n"
     "return %m\n";
 
-std::string folder() {
-  static const std::string path = [] {
-    std::string name = "/tmp/fxcpp-fuzz-XXXXXX";
-    if (!mkdtemp(name.data())) std::abort();
-    return name;
-  }();
-  return path;
-}
-
 void load_again(const std::string& path) {
   try {
     const auto module = fx::load(path);
     fx::to_text(module->graph(), {.meta = true});
-    fx::save(*module, folder() + "/again.fxa");
-    fx::load(folder() + "/again.fxa");
+    fx::save(*module, fx::fuzz::temp_folder() + "/again.fxa");
+    fx::load(fx::fuzz::temp_folder() + "/again.fxa");
   } catch (const fx::ImportError&) {
   }
 }
@@ -39,7 +30,7 @@ void load_again(const std::string& path) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
-  const std::string path = folder() + "/module.fxa";
+  const std::string path = fx::fuzz::temp_folder() + "/module.fxa";
   {
     fx::io::AtomicFile file(path);
     file.write(text);

@@ -12,30 +12,11 @@
 #include "fx/compile/lower_op.h"
 #include "fx/compile/unsupported.h"
 #include "fx/ops/function.h"
+#include "fx/ops/tolerance.h"
 #include "tests/compile/reference.h"
 
 namespace fx::loops {
 namespace {
-
-struct Tolerance {
-  double relative;
-  double absolute;
-};
-
-Tolerance tolerance(c10::ScalarType type) {
-  switch (type) {
-    case at::kDouble:
-      return {1e-7, 1e-7};
-    case at::kFloat:
-      return {1.3e-6, 1e-5};
-    case at::kBFloat16:
-      return {1.6e-2, 1e-5};
-    case at::kHalf:
-      return {1e-3, 1e-5};
-    default:
-      return {0, 0};
-  }
-}
 
 /// Which elements agree: NaN with NaN, infinities with themselves, zeros of one sign if exact.
 at::Tensor agreement(const at::Tensor& actual, const at::Tensor& expected, bool exact) {
@@ -45,10 +26,10 @@ at::Tensor agreement(const at::Tensor& actual, const at::Tensor& expected, bool 
   if (exact) {
     same = at::logical_and(same, actual.signbit() == expected.signbit());
   } else {
-    const Tolerance t = tolerance(expected.scalar_type());
+    const Tolerance t = default_tolerance(expected.scalar_type());
     const at::Tensor a = actual.to(at::kDouble);
     const at::Tensor e = expected.to(at::kDouble);
-    const at::Tensor close = (a - e).abs() <= t.absolute + t.relative * e.abs();
+    const at::Tensor close = (a - e).abs() <= t.atol + t.rtol * e.abs();
     same =
         at::logical_or(same, at::logical_and(close, at::logical_and(a.isfinite(), e.isfinite())));
   }

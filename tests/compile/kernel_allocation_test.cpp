@@ -1,49 +1,21 @@
-// What the call of a kernel asks of the heap, counted in this program's operator new.
+// What the call of a kernel asks of the heap, counted in operator new.
 #include <gtest/gtest.h>
 #include <torch/torch.h>
-
-#include <cstdlib>
-#include <functional>
-#include <new>
 
 #include "fx/compile/compile.h"
 #include "fx/compile/kernel.h"
 #include "fx/compile/lower_math.h"
-
-namespace {
-
-thread_local std::size_t objects = 0;
-
-void* allocate(std::size_t size) {
-  ++objects;
-  if (void* memory = std::malloc(size ? size : 1)) return memory;
-  throw std::bad_alloc();
-}
-
-}  // namespace
-
-void* operator new(std::size_t size) { return allocate(size); }
-void* operator new[](std::size_t size) { return allocate(size); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+#include "tests/base/counted_new.h"
 
 namespace fx::loops {
 namespace {
-
-std::size_t count(const std::function<void()>& body) {
-  const std::size_t before = objects;
-  body();
-  return objects - before;
-}
 
 // Objects that the second and each later call of the kernel makes.
 std::size_t objects_of(const Kernel& kernel, const std::vector<at::Tensor>& inputs) {
   c10::SmallVector<at::Tensor, 4> outputs;
   EXPECT_TRUE(kernel.run(inputs, outputs));
   outputs.clear();
-  return count([&] {
+  return count_new([&] {
     EXPECT_TRUE(kernel.run(inputs, outputs));
     outputs.clear();
   });
@@ -53,7 +25,7 @@ TEST(KernelAllocations, none_but_the_results) {
   const torch::NoGradGuard no_grad;
   const auto make_result = [] { at::empty_strided({4, 6}, {6, 1}, at::TensorOptions(at::kFloat)); };
   make_result();
-  const std::size_t result = count(make_result);
+  const std::size_t result = count_new(make_result);
   const std::int64_t sizes[] = {4, 6};
   const std::int64_t last[] = {1};
   const at::Tensor x = torch::randn({4, 6});
@@ -90,7 +62,7 @@ TEST(KernelAllocations, do_not_grow_with_the_kernel) {
     });
     for (int i = 0; i < 3; ++i) fast({x});
     Values inputs{x};
-    counts[length == 20] = count([&] { fast(std::move(inputs)); });
+    counts[length == 20] = count_new([&] { fast(std::move(inputs)); });
   }
   EXPECT_EQ(counts[0], counts[1]);
 }

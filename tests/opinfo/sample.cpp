@@ -7,34 +7,12 @@
 #include <stdexcept>
 
 #include "fx/graph/text.h"
+#include "fx/ops/tolerance.h"
 
 namespace fx::opinfo {
 namespace {
 
 using nlohmann::json;
-
-struct Tolerance {
-  double relative;
-  double absolute;
-};
-
-Tolerance tolerance(c10::ScalarType type) {
-  switch (type) {
-    case at::kDouble:
-    case at::kComplexDouble:
-      return {1e-7, 1e-7};
-    case at::kFloat:
-    case at::kComplexFloat:
-      return {1.3e-6, 1e-5};
-    case at::kBFloat16:
-      return {1.6e-2, 1e-5};
-    case at::kHalf:
-    case at::kComplexHalf:
-      return {1e-3, 1e-5};
-    default:
-      return {0, 0};
-  }
-}
 
 /// Numbers that double holds exactly; complex numbers as pairs, 64-bit integers as they are.
 at::Tensor comparable(const at::Tensor& tensor) {
@@ -80,12 +58,12 @@ std::string tensor_difference(const at::Tensor& actual, const at::Tensor& wanted
         return out.str();
       }
   if (!judge.values) return {};
-  const Tolerance allowed = tolerance(wanted.scalar_type());
+  const Tolerance allowed = default_tolerance(wanted.scalar_type());
   at::Tensor a = comparable(actual), w = comparable(wanted);
   if (wanted.scalar_type() == at::kDouble) a = actual, w = wanted;
   at::Tensor same = a == w;
   if (a.is_floating_point()) {
-    const at::Tensor close = (a - w).abs() <= allowed.absolute + allowed.relative * w.abs();
+    const at::Tensor close = (a - w).abs() <= allowed.atol + allowed.rtol * w.abs();
     same = same.logical_or(close.logical_and(a.isfinite()).logical_and(w.isfinite()))
                .logical_or(a.isnan().logical_and(w.isnan()));
   }

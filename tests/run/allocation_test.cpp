@@ -1,38 +1,23 @@
-// What a replay asks of the heap, counted in this program's operator new and LibTorch's allocator.
+// What a replay asks of the heap, counted in operator new and LibTorch's allocator.
 #include <c10/core/CPUAllocator.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <functional>
 #include <iostream>
-#include <new>
 
 #include "fx/graph/graph_module.h"
 #include "fx/run/replay.h"
+#include "tests/base/counted_new.h"
 
 namespace {
 
-thread_local std::size_t objects = 0;  // of operator new on this thread
 thread_local std::size_t buffers = 0;  // of LibTorch's CPU allocator
 // How many buffers there still are before an allocation fails; negative: all that are asked for.
 thread_local int buffers_left = -1;
 
-void* allocate(std::size_t size) {
-  ++objects;
-  if (void* memory = std::malloc(size ? size : 1)) return memory;
-  throw std::bad_alloc();
-}
-
 }  // namespace
-
-void* operator new(std::size_t size) { return allocate(size); }
-void* operator new[](std::size_t size) { return allocate(size); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace fx {
 namespace {
@@ -80,9 +65,9 @@ struct Count {
 };
 
 Count count(const std::function<void()>& body) {
-  const Count before{objects, buffers};
-  body();
-  return {objects - before.objects, buffers - before.buffers};
+  const std::size_t before = buffers;
+  const std::size_t objects = count_new(body);
+  return {objects, buffers - before};
 }
 
 std::shared_ptr<GraphModule> chain(int length, const char* op) {

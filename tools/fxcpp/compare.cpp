@@ -164,23 +164,6 @@ Comparison compare_tensors(const at::Tensor& actual, const at::Tensor& expected,
 
 }  // namespace
 
-Tolerance default_tolerance(at::ScalarType dtype) {
-  switch (dtype) {
-    case at::kDouble:
-    case at::kComplexDouble:
-      return {1e-7, 1e-7};
-    case at::kFloat:
-    case at::kComplexFloat:
-      return {1.3e-6, 1e-5};
-    case at::kHalf:
-      return {1e-3, 1e-5};
-    case at::kBFloat16:
-      return {1.6e-2, 1e-5};
-    default:
-      return {0, 0};
-  }
-}
-
 Tolerance ToleranceFlags::of(at::ScalarType dtype) const {
   const Tolerance defaults = default_tolerance(dtype);
   return {rtol.value_or(defaults.rtol), atol.value_or(defaults.atol)};

@@ -7,21 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "fx/ops/tolerance.h"
 #include "fx/ops/value.h"
 #include "tools/fxcpp/report.h"
 
 /// Comparing tensors as torch.testing.assert_close does, and telling what would have been enough.
 namespace fx::cli {
-
-/// |actual - expected| <= atol + rtol * |expected|, element by element.
-struct Tolerance {
-  double rtol = 0;
-  double atol = 0;
-};
-
-/// torch.testing's: f64 1e-7/1e-7, f32 1.3e-6/1e-5, f16 1e-3/1e-5, bf16 1.6e-2/1e-5, complex as its
-/// parts, everything else 0/0.
-Tolerance default_tolerance(at::ScalarType dtype);
 
 /// What the user asked for; what is absent follows the dtype.
 struct ToleranceFlags {
