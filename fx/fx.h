@@ -3,6 +3,7 @@
 /// torch.fx for C++: what most programs need. The other headers are for tools and extensions.
 
 #include "fx/base/error.h"
+#include "fx/capture/captured.h"
 #include "fx/capture/control_flow.h"
 #include "fx/capture/make_fx.h"
 #include "fx/capture/nn.h"

@@ -29,39 +29,6 @@ bool is_traced(const Value& value) {
   return false;
 }
 
-Value value_of(const TraceArg& arg) {
-  switch (arg.kind()) {
-    case TraceArg::Kind::kArgument:
-      return fx::value_of(arg.argument());
-    case TraceArg::Kind::kTensor:
-      return arg.tensor();
-    case TraceArg::Kind::kProxy:
-      return static_cast<at::Tensor>(arg.proxy());
-    case TraceArg::Kind::kList: {
-      Values items;
-      for (const TraceArg& item : arg.items()) items.push_back(value_of(item));
-      return make_list(std::move(items));
-    }
-    case TraceArg::Kind::kTuple: {
-      Values items;
-      for (const TraceArg& item : arg.items()) items.push_back(value_of(item));
-      return c10::ivalue::Tuple::create(std::move(items));
-    }
-    case TraceArg::Kind::kDict: {
-      c10::impl::GenericDict dict(c10::StringType::get(), c10::AnyType::get());
-      for (std::size_t i = 0; i < arg.items().size(); ++i)
-        dict.insert(fx::value_of(arg.keys()[i]), value_of(arg.items()[i]));
-      return dict;
-    }
-    case TraceArg::Kind::kSlice:
-    case TraceArg::Kind::kModule:
-    case TraceArg::Kind::kObject:
-      break;
-  }
-  throw TraceError(ErrorCode::kBadResult,
-                   "a traced GraphModule returns a slice, a module or an object");
-}
-
 // Traced values of the nodes of one graph.
 class Environment {
  public:
@@ -107,6 +74,39 @@ class Environment {
 };
 
 }  // namespace
+
+Value value_of(const TraceArg& arg) {
+  switch (arg.kind()) {
+    case TraceArg::Kind::kArgument:
+      return fx::value_of(arg.argument());
+    case TraceArg::Kind::kTensor:
+      return arg.tensor();
+    case TraceArg::Kind::kProxy:
+      return static_cast<at::Tensor>(arg.proxy());
+    case TraceArg::Kind::kList: {
+      Values items;
+      for (const TraceArg& item : arg.items()) items.push_back(value_of(item));
+      return make_list(std::move(items));
+    }
+    case TraceArg::Kind::kTuple: {
+      Values items;
+      for (const TraceArg& item : arg.items()) items.push_back(value_of(item));
+      return c10::ivalue::Tuple::create(std::move(items));
+    }
+    case TraceArg::Kind::kDict: {
+      c10::impl::GenericDict dict(c10::StringType::get(), c10::AnyType::get());
+      for (std::size_t i = 0; i < arg.items().size(); ++i)
+        dict.insert(fx::value_of(arg.keys()[i]), value_of(arg.items()[i]));
+      return dict;
+    }
+    case TraceArg::Kind::kSlice:
+    case TraceArg::Kind::kModule:
+    case TraceArg::Kind::kObject:
+      break;
+  }
+  throw TraceError(ErrorCode::kBadResult,
+                   "the program returns a slice, a module or an object, which is no value");
+}
 
 TraceArg traced(const Value& value) {
   if (value.isTensor()) return TraceArg(value.toTensor());

@@ -15,6 +15,10 @@ class Tracer;
 
 namespace detail {
 
+/// What a program gave as a value; proxies as tensors without values.
+/// @throws TraceError kBadResult for slices, modules and objects.
+Value value_of(const TraceArg& arg);
+
 /// `value` as something to record: tensors, also nested ones, as what the trace knows of them.
 /// @throws TraceError kBadArgument for what no graph can hold.
 TraceArg traced(const Value& value);

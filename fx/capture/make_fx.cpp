@@ -5,9 +5,12 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
+#include <algorithm>
+
 #include "fx/base/text.h"
 #include "fx/capture/functional_call.h"
 #include "fx/capture/recorder.h"
+#include "fx/capture/symbolic_sizes.h"
 
 namespace fx {
 namespace {
@@ -108,60 +111,78 @@ RecordingPause::~RecordingPause() = default;
 Recorder& Recorder::active() { return *active_recorder; }
 
 std::string_view assumption_kind_name(Assumption::Kind kind) {
-  constexpr std::string_view kNames[] = {"input",     "value",    "training",
-                                         "grad mode", "constant", "kept"};
+  constexpr std::string_view kNames[] = {"input",    "value", "training", "grad mode",
+                                         "constant", "kept",  "layout",   "size"};
   return kNames[static_cast<int>(kind)];
 }
 
-std::shared_ptr<GraphModule> record_program(
-    const torch::nn::Module& root, std::vector<at::Tensor> inputs, const MakeFxOptions& options,
-    const std::function<TraceArg(std::vector<at::Tensor>&)>& run) {
+bool only_guards_read(const Node& value) {
+  const auto is_assertion = [](const Node* user) { return user->calls("torch._assert"); };
+  for (const Node* user : value.users()) {
+    const bool compares = user->calls("operator.eq") || user->calls("operator.ne");
+    if (!is_assertion(user) && !(compares && std::ranges::all_of(user->users(), is_assertion)))
+      return false;
+  }
+  return true;
+}
+
+Recording record(const Program& program, std::vector<at::Tensor> inputs, RecordingDetail detail) {
   register_fallbacks();
-  TraceOptions naming;
-  naming.input_names = options.input_names;
-  const auto names = detail::default_input_names(inputs.size(), naming);
-  Recorder recorder(root, options);
+  Recorder recorder(program.root, program.options, detail);
   std::vector<at::Tensor> seen;
   std::vector<InputGuard> guards;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i].defined())
-      throw TraceError(ErrorCode::kBadArgument,
-                       "example input " + str_repr(names[i]) + " is an undefined tensor");
     for (const at::Tensor& other : seen)
       if (other.is_same(inputs[i])) {
         inputs[i] = distinct_handle(inputs[i]);
         break;
       }
     seen.push_back(inputs[i]);
-    guards.push_back(exact_guard(names[i], inputs[i]));
-    recorder.add_input(names[i], inputs[i]);
+    guards.push_back(exact_guard(program.input_names[i], inputs[i]));
+    recorder.add_input(program.input_names[i], inputs[i]);
   }
-  recorder.assumptions().push_back(
-      {Assumption::Kind::kTraining,
-       root.is_training() ? "the module was in train mode" : "the module was in eval mode"});
-  recorder.assumptions().push_back({Assumption::Kind::kGradMode, at::GradMode::is_enabled()
-                                                                     ? "gradients were enabled"
-                                                                     : "gradients were disabled"});
   // Casts of parameters that autocast keeps would be constants.
   if (at::autocast::is_autocast_enabled(at::kCPU)) at::autocast::clear_cache();
   {
     TraceArg result;
     {
-      const RecordingScope scope(recorder, options.pre_dispatch);
-      result = run(inputs);
+      const RecordingScope scope(recorder, program.options.pre_dispatch);
+      result = program.run(inputs);
     }
     recorder.graph().output(recorder.output_arg(result));
   }
   if (at::autocast::is_autocast_enabled(at::kCPU)) at::autocast::clear_cache();
-  auto module = std::make_shared<GraphModule>(
-      root, recorder.graph_ptr(),
-      options.class_name.empty() ? module_type_name(root) : options.class_name,
-      GraphModule::Share::kAll, recorder.constants());
   inputs.clear();
   seen.clear();
-  recorder.finish();
-  module->set_input_guards(std::move(guards));
-  module->meta().set("assumptions", recorder.assumptions());
+  Recording made = recorder.finish();
+  made.guards = std::move(guards);
+  return made;
+}
+
+std::shared_ptr<GraphModule> record_program(
+    const torch::nn::Module& root, std::vector<at::Tensor> inputs, const MakeFxOptions& options,
+    const std::function<TraceArg(std::vector<at::Tensor>&)>& run) {
+  TraceOptions naming;
+  naming.input_names = options.input_names;
+  const Program program{root, detail::default_input_names(inputs.size(), naming), options, run};
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (!inputs[i].defined())
+      throw TraceError(
+          ErrorCode::kBadArgument,
+          "example input " + str_repr(program.input_names[i]) + " is an undefined tensor");
+  Recording made = options.dynamic.empty()
+                       ? record(program, std::move(inputs), {.stacks = options.source_lines})
+                       : record_sizes(program, inputs);
+  if (options.source_lines)
+    for (const auto& [node, stack] : made.stacks)
+      if (std::string source = stack.source(); !node->is_erased() && !source.empty())
+        const_cast<Node*>(node)->set_stack_trace(source);
+  auto module = std::make_shared<GraphModule>(
+      root, made.graph, options.class_name.empty() ? module_type_name(root) : options.class_name,
+      GraphModule::Share::kAll, made.constants);
+  module->set_input_guards(std::move(made.guards));
+  module->meta().set("assumptions", std::move(made.assumptions));
+  if (made.has_checks) module->meta().set("effects_before_checks", made.effects_before_checks);
   return module;
 }
 

@@ -2,14 +2,18 @@
 
 #include <torch/nn/module.h>
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "fx/base/error.h"
+#include "fx/capture/call_stack.h"
 #include "fx/capture/signature.h"
 #include "fx/capture/symbolic_trace.h"
 #include "fx/graph/graph_module.h"
@@ -27,26 +31,59 @@ struct Assumption {
     kGradMode,  ///< whether gradients were recorded
     kConstant,  ///< a tensor from outside, or filled outside of the dispatcher
     kKept,      ///< a value that the program keeps beyond its end
+    kLayout,    ///< an input whose memory is written or returned was contiguous
+    kSize,      ///< what is known of a symbolic size, or why it stayed as it was
   };
   Kind kind;
-  std::string text;  ///< for people: "aten::item of %sum_1 gave 3.5"
+  std::string text;      ///< for people: "aten::item of %sum_1 gave 3.5"
+  CallStack where = {};  ///< the place in the program; where.source() is its line
 };
 using Assumptions = std::vector<Assumption>;
 
 /// Name of a kind: "input", "value", ...
 std::string_view assumption_kind_name(Assumption::Kind kind);
 
+/// A size that calls of a captured graph may change (torch.export.Dim). Equal names are one size.
+struct Dim {
+  std::string name;
+  std::optional<std::int64_t> min = {};  ///< default: 1, or 2 where size 1 takes another path
+  std::optional<std::int64_t> max = {};
+
+  Dim(const char* symbol) : name(symbol) {}             // NOLINT: {{0, "batch"}} reads as it should
+  Dim(std::string symbol) : name(std::move(symbol)) {}  // NOLINT
+  Dim(std::string symbol, std::optional<std::int64_t> least, std::optional<std::int64_t> most = {})
+      : name(std::move(symbol)), min(least), max(most) {}
+};
+/// By input name and dimension: {{"x", {{0, "batch"}}}}.
+using DynamicSizes = std::map<std::string, std::map<std::int64_t, Dim>>;
+
 struct MakeFxOptions {
   std::vector<std::string> input_names = {};  ///< default: x, y, z, w, arg4, ...
   std::string class_name = {};
-  /// Refuse the capture instead of recording a kValue or kKept assumption.
+  /// Refuse the capture instead of recording a kValue or kKept assumption, or a kSize assumption
+  /// that a size of `dynamic` stayed as it was.
   bool strict = false;
   /// Record what the program calls, above autograd. False records what autograd runs, below it:
   /// composite operators are those they are made of, and what gradients taken inside run is
   /// recorded like the rest. Such a graph has no gradients to offer of its own (torch.fx's make_fx
   /// with pre_dispatch=False).
   bool pre_dispatch = true;
+  /// Sizes that calls may change. The program runs several times, on examples that are repeated or
+  /// cut to other sizes; numbers among the arguments of operators that vary become expressions of
+  /// the sizes, which a further run verifies. The runs leave no trace in parameters, buffers,
+  /// inputs and random generators. Why a size cannot change, a kSize assumption says.
+  DynamicSizes dynamic = {};
+  /// The graph checks each number and bool that the program read (item, equal), at the place, and
+  /// throws where it is another one than in the capture: the program might have gone another way.
+  /// Sizes that depend on values (nonzero) are listed, not checked.
+  bool guard_values = true;
+  /// Records for each node where the program made it, as meta "stack_trace". Costs about a
+  /// microsecond a node, and once the reading of the program's line tables.
+  bool source_lines = false;
 };
+
+/// Whether a value has no users but the checks that captures add (MakeFxOptions::guard_values).
+bool only_guards_read(const Node& value);
 
 /// Records what `run` does on real tensors: every operator, before autograd and decomposition,
 /// through a mode key on top of the dispatcher (or one below autograd: pre_dispatch). The
@@ -75,6 +112,10 @@ TraceArg call_with_tensors(Fn& fn, std::vector<at::Tensor>& inputs) {
     }
   }
 }
+
+}  // namespace detail
+
+namespace detail {
 
 /// Calls `record(root, run)` with the module that the program is, or an empty one, and with the
 /// program as record_program wants it.
@@ -109,7 +150,8 @@ auto with_program(Program&& program, Record&& record) {
 /// Parameters and buffers of a module become get_attr nodes under their qualified names; other
 /// tensors from outside become constants, which the graph shares and does not copy. Mutation is
 /// recorded as it happened. What the graph takes for granted is listed in `meta()["assumptions"]`
-/// (fx::Assumptions). The graph replays exactly on inputs of the same shapes and dtypes.
+/// (fx::Assumptions). The graph replays exactly on inputs of the same dtypes, and of the same
+/// shapes but for the sizes in `options.dynamic`.
 /// @throws TraceError kBadArgument, kConcreteValue (strict), and what the program itself throws.
 template <typename Program>
 std::shared_ptr<GraphModule> make_fx(Program&& program, std::vector<at::Tensor> inputs,

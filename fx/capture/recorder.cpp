@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <optional>
 #include <typeinfo>
@@ -52,14 +53,22 @@ std::string custom_function_of(const at::Tensor& tensor) {
 
 }  // namespace
 
-Recorder::Recorder(const torch::nn::Module& root, const MakeFxOptions& options)
+Recorder::Recorder(const torch::nn::Module& root, const MakeFxOptions& options,
+                   RecordingDetail detail)
     : options_(options),
+      detail_(detail),
       gradients_(options.pre_dispatch && at::GradMode::is_enabled()),
       graph_(std::make_shared<Graph>()) {
   for (const auto& item : root.named_parameters()) name_attribute(item.key(), item.value());
   for (const auto& item : root.named_buffers()) name_attribute(item.key(), item.value());
   if (const auto* module = dynamic_cast<const GraphModule*>(&root))
     for (const auto& [path, tensor] : module->constants()) name_attribute(path, tensor);
+  assumptions_.push_back({Assumption::Kind::kTraining, root.is_training()
+                                                           ? "the module was in train mode"
+                                                           : "the module was in eval mode"});
+  assumptions_.push_back({Assumption::Kind::kGradMode, at::GradMode::is_enabled()
+                                                           ? "gradients were enabled"
+                                                           : "gradients were disabled"});
 }
 
 void Recorder::add_input(const std::string& name, const at::Tensor& tensor) {
@@ -67,7 +76,10 @@ void Recorder::add_input(const std::string& name, const at::Tensor& tensor) {
   if (last_input_) behind_the_others.emplace(graph_->inserting_after(*last_input_));
   Node& node = graph_->placeholder(name);
   last_input_ = &node;
-  assumptions_.push_back({Assumption::Kind::kInput, name + " is a " + describe(tensor)});
+  const auto behind_inputs = std::ranges::find_if(
+      assumptions_, [](const Assumption& each) { return each.kind != Assumption::Kind::kInput; });
+  assumptions_.insert(behind_inputs,
+                      {Assumption::Kind::kInput, name + " is a " + describe(tensor)});
   track(tensor, node);
   inputs_.emplace_back(tensor, history_of(tensor));
 }
@@ -117,6 +129,7 @@ void Recorder::record(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 
   Node& node =
       graph_->call_function(Target(call.function), std::move(positional), std::move(keywords));
+  if (detail_.stacks) stacks_.emplace(&node, CallStack::here());
   const std::size_t num_returns = schema.returns().size();
   const auto results = torch::jit::last(*stack, num_returns);
   for (std::size_t i = 0; i < num_returns; ++i) {
@@ -125,6 +138,8 @@ void Recorder::record(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
       item = &graph_->call_function("operator.getitem", {node, Argument(i)});
     track_result(schema, results[i], *item);
   }
+  // What a schema says of writes, mark_written has seen; random numbers and batch_norm it hides.
+  if (!has_effects_ && !schema.is_mutable()) has_effects_ = node.is_impure();
   if (op.hasTag(at::Tag::dynamic_output_shape)) assume_sizes(op, results, node);
   if (is_uninitialised_factory(schema.name()) && num_returns == 1 && results[0].isTensor())
     empty_.add(results[0].toTensor(), node);
@@ -133,10 +148,28 @@ void Recorder::record(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 
 Argument Recorder::output_arg(const TraceArg& result) {
   detaching_ = false;
+  expose(result);
   return create_arg(result);
 }
 
-void Recorder::finish() {
+void Recorder::expose(const TraceArg& result) {
+  for (const TraceArg& item : result.items()) expose(item);
+  if (result.kind() == TraceArg::Kind::kTensor && result.tensor().defined() &&
+      result.tensor().has_storage())
+    exposed_.insert(storage_of(result.tensor()));
+}
+
+// Tensor::contiguous is no operator where there is nothing to do: of a contiguous input the graph
+// shares the memory, where the program would have made a copy of another one.
+void Recorder::assume_layouts() {
+  for (const auto& [tensor, history] : inputs_)
+    if (tensor.has_storage() && exposed_.contains(storage_of(tensor)) && tensor.is_contiguous())
+      assumptions_.push_back(
+          {Assumption::Kind::kLayout, std::string(known_.at(tensor.unsafeGetTensorImpl())->name()) +
+                                          " is contiguous; its memory is written or returned"});
+}
+
+Recording Recorder::finish() {
   for (const auto& [tensor, storage] : attribute_memory_)
     if (!sets_storages_ && storage_of(tensor) != storage)
       throw TraceError(ErrorCode::kBadArgument,
@@ -147,16 +180,25 @@ void Recorder::finish() {
   const bool has_history = std::any_of(inputs_.begin(), inputs_.end(), [](const auto& input) {
     return history_of(input.first) != input.second;
   });
+  assume_layouts();
   known_.clear();
   storages_.clear();
   keep_.clear();
   inputs_.clear();
-  if (has_history) return;
   for (const auto& [tensor, node] : made_)
-    if (tensor.use_count() > 0)
+    if (!has_history && tensor.use_count() > 0)
       assume(Assumption::Kind::kKept,
              "the program keeps the value of " + node->format_node() +
                  " beyond its end, in a member or variable of its own; the graph does not");
+  Recording made;
+  made.graph = graph_;
+  made.constants = std::move(constants_);
+  made.assumptions = std::move(assumptions_);
+  made.sizes = std::move(sizes_);
+  made.stacks = std::move(stacks_);
+  made.has_checks = has_checks_;
+  made.effects_before_checks = effects_before_checks_;
+  return made;
 }
 
 void Recorder::name_attribute(const std::string& path, const at::Tensor& tensor) {
@@ -172,6 +214,7 @@ void Recorder::track(const at::Tensor& tensor, Node& node) {
   if (!tensor.defined()) return;
   keep_.push_back(tensor);
   known_[tensor.unsafeGetTensorImpl()] = &node;
+  if (detail_.sizes) sizes_[&node] = tensor.sizes().vec();
   if (tensor.has_storage()) storages_[storage_of(tensor)].push_back(tensor);
 }
 
@@ -195,9 +238,39 @@ void Recorder::track_result(const c10::FunctionSchema& schema, const c10::IValue
         track_tensor(items[i].toTensor(),
                      graph_->call_function("operator.getitem", {node, Argument(i)}));
   } else if (!result.isNone()) {
-    assume(Assumption::Kind::kValue,
-           schema.name() + " gave " + to_string(result) + ", in " + node.format_node());
+    assume_value(schema.name(), result, node);
   }
+}
+
+// The value itself lets the program go one way or another: checked where it was read.
+void Recorder::assume_value(std::string_view name, const c10::IValue& value, Node& node) {
+  const CallStack where = CallStack::here();
+  const std::string gave = std::string(name) + " gave " + to_string(value);
+  assume(Assumption::Kind::kValue, gave + ", in " + node.format_node(), where);
+  if (!options_.guard_values) return;
+  Argument expected;
+  bool is_nan = false;
+  if (value.isBool()) {
+    expected = value.toBool();
+  } else if (value.isInt()) {
+    expected = value.toInt();
+  } else if (value.isDouble()) {
+    expected = value.toDouble();
+    is_nan = std::isnan(value.toDouble());
+  } else {
+    return;
+  }
+  has_checks_ = true;
+  effects_before_checks_ |= has_effects_;
+  Node& same = is_nan ? graph_->call_function("operator.ne", {node, node})
+                      : graph_->call_function("operator.eq", {node, expected});
+  Node& check = graph_->call_function(
+      "torch._assert",
+      {same, Argument::tuple(
+                 {"the program read a value: " + gave + " when it was captured, and now", node,
+                  "; it might go another way from here. Capture again for such inputs, "
+                  "or let tensors decide (torch::where)"})});
+  if (detail_.stacks) stacks_.emplace(&check, where);
 }
 
 // The program may have looked at sizes that depend on values.
@@ -206,16 +279,21 @@ void Recorder::assume_sizes(const c10::OperatorHandle& op, c10::ArrayRef<c10::IV
   std::string sizes;
   for (const c10::IValue& result : results)
     if (result.isTensor()) sizes += (sizes.empty() ? "" : ", ") + describe(result.toTensor());
-  assume(Assumption::Kind::kValue, op.schema().name() + " gave " + sizes +
-                                       ", whose sizes depend on values, in " + node.format_node());
+  assume(Assumption::Kind::kValue,
+         op.schema().name() + " gave " + sizes + ", whose sizes depend on values, in " +
+             node.format_node(),
+         CallStack::here());
 }
 
-void Recorder::assume(Assumption::Kind kind, std::string text) {
-  if (options_.strict)
+void Recorder::assume(Assumption::Kind kind, std::string text, CallStack where) {
+  if (options_.strict) {
+    const std::string source = where.source();
     throw TraceError(ErrorCode::kConcreteValue,
                      (kind == Assumption::Kind::kValue ? "the program read a value: " : "") + text +
+                         (source.empty() ? "" : ", at " + source) +
                          "; a strict capture holds no assumption of this kind");
-  assumptions_.push_back({kind, std::move(text)});
+  }
+  assumptions_.push_back({kind, std::move(text), std::move(where)});
 }
 
 // Writes of this call end the unwritten state of their memory. A view is no write and no read: its
@@ -224,9 +302,18 @@ void Recorder::mark_written(const c10::FunctionSchema& schema, c10::ArrayRef<c10
   for (std::size_t i = 0; i < args.size(); ++i) {
     const c10::AliasInfo* alias = schema.arguments()[i].alias_info();
     if (!alias || !alias->isWrite()) continue;
-    if (args[i].isTensor()) empty_.forget(args[i].toTensor());
+    const auto write = [&](const at::Tensor& tensor) {
+      empty_.forget(tensor);
+      if (!tensor.defined() || !tensor.has_storage()) return;
+      exposed_.insert(storage_of(tensor));
+      has_effects_ |= attribute_storages_.contains(storage_of(tensor)) ||
+                      std::ranges::any_of(inputs_, [&](const auto& input) {
+                        return input.first.is_alias_of(tensor);
+                      });
+    };
+    if (args[i].isTensor()) write(args[i].toTensor());
     if (args[i].isTensorList())
-      for (const at::Tensor& tensor : args[i].toTensorVector()) empty_.forget(tensor);
+      for (const at::Tensor& tensor : args[i].toTensorVector()) write(tensor);
   }
 }
 
@@ -331,7 +418,8 @@ Node& Recorder::stored_constant(const at::Tensor& tensor, std::string_view why) 
     path = "_tensor_constant" + std::to_string(i);
   constants_.emplace_back(path, tensor);
   assumptions_.push_back({Assumption::Kind::kConstant,
-                          path + " is a " + describe(tensor) + " that " + std::string(why)});
+                          path + " is a " + describe(tensor) + " that " + std::string(why),
+                          CallStack::here()});
   return graph_->get_attr(path);
 }
 

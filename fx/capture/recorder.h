@@ -7,11 +7,13 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "fx/capture/empty_memory.h"
 #include "fx/capture/make_fx.h"
+#include "fx/capture/recording.h"
 #include "fx/capture/tracer.h"
 
 namespace torch::autograd {
@@ -30,12 +32,9 @@ namespace fx {
 ///   operands that require gradients are detached instead.
 class Recorder final : public TracerBase {
  public:
-  Recorder(const torch::nn::Module& root, const MakeFxOptions& options);
+  Recorder(const torch::nn::Module& root, const MakeFxOptions& options, RecordingDetail detail);
 
   Graph& graph() override { return *graph_; }
-  const std::shared_ptr<Graph>& graph_ptr() const { return graph_; }
-  const GraphModule::Constants& constants() const { return constants_; }
-  Assumptions& assumptions() { return assumptions_; }
 
   /// The recorder of the capture that runs on this thread; there must be one.
   static Recorder& active();
@@ -51,9 +50,9 @@ class Recorder final : public TracerBase {
   Argument output_arg(const TraceArg& result);
 
   /// Checks what the program left behind, once nobody else holds its result: attributes that got
-  /// other memory, values that it keeps. Ends the recording.
+  /// other memory, values that it keeps. Ends the recording and gives what was recorded.
   /// @throws TraceError kBadArgument, kConcreteValue (strict).
-  void finish();
+  Recording finish();
 
  private:
   using StorageKey = const c10::StorageImpl*;
@@ -65,7 +64,10 @@ class Recorder final : public TracerBase {
   void name_attribute(const std::string& path, const at::Tensor& tensor);
   void track(const at::Tensor& tensor, Node& node);
   void track_result(const c10::FunctionSchema& schema, const c10::IValue& result, Node& node);
-  void assume(Assumption::Kind kind, std::string text);
+  void assume(Assumption::Kind kind, std::string text, CallStack where = {});
+  void assume_value(std::string_view name, const c10::IValue& value, Node& node);
+  void assume_layouts();
+  void expose(const TraceArg& result);
   void assume_sizes(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> results,
                     const Node& node);
   void mark_written(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> args);
@@ -79,6 +81,7 @@ class Recorder final : public TracerBase {
   Node& stored_constant(const at::Tensor& tensor, std::string_view why);
 
   const MakeFxOptions& options_;
+  const RecordingDetail detail_;
   // Whether gradients are recorded at the start, and the graph is to have them.
   const bool gradients_;
   std::shared_ptr<Graph> graph_;
@@ -95,8 +98,14 @@ class Recorder final : public TracerBase {
   std::vector<std::pair<at::Tensor, const torch::autograd::Node*>> inputs_;  // with their history
   Node* last_input_ = nullptr;
   std::vector<std::pair<c10::weak_intrusive_ptr<c10::TensorImpl>, Node*>> made_;
+  std::unordered_set<StorageKey> exposed_;  // written by the program, or behind its result
   GraphModule::Constants constants_;
   Assumptions assumptions_;
+  NodeSizes sizes_;
+  NodeStacks stacks_;
+  bool has_effects_ = false;  // so far: what the caller can see has changed
+  bool has_checks_ = false;
+  bool effects_before_checks_ = false;
 };
 
 /// While it lives, the capture on this thread does not see what operators run.

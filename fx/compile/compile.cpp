@@ -12,7 +12,7 @@
 #include "fx/compile/pipeline.h"
 #include "fx/graph/argument_value.h"
 #include "fx/graph/tensor_copies.h"
-#include "fx/passes/rng_guard.h"
+#include "fx/ops/rng_guard.h"
 #include "fx/run/plan_profiler.h"
 
 namespace fx {

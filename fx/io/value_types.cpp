@@ -11,9 +11,9 @@
 #include "fx/base/error.h"
 #include "fx/graph/tensor_meta.h"
 #include "fx/io/shown.h"
+#include "fx/ops/rng_guard.h"
 #include "fx/ops/value.h"
 #include "fx/passes/fake_tensor_prop.h"
-#include "fx/passes/rng_guard.h"
 
 namespace fx::io {
 namespace {

@@ -381,13 +381,22 @@ Value builtin_float(Values& args, KwValues& kwargs) {
   return as_real(args[0]);
 }
 
+// A text, or a tuple of texts and values that are shown one after the other.
+std::string assertion_text(const Value& message) {
+  if (message.isString()) return message.toStringRef();
+  if (!message.isTuple()) return to_string(message);
+  std::string text;
+  for (const Value& part : elements(message))
+    text += (text.empty() || (part.isString() && part.toStringRef().starts_with(";")) ? "" : " ") +
+            (part.isString() ? part.toStringRef() : to_string(part));
+  return text;
+}
+
 // torch._assert(condition, message)
 Value torch_assert(Values& args, KwValues& kwargs) {
   check_arity("torch._assert", args, kwargs, 2);
   const bool holds = args[0].isTensor() ? args[0].toTensor().item<bool>() : args[0].toBool();
-  if (!holds)
-    throw RunError(ErrorCode::kAssertionFailed,
-                   args[1].isString() ? args[1].toStringRef() : to_string(args[1]));
+  if (!holds) throw RunError(ErrorCode::kAssertionFailed, assertion_text(args[1]));
   return {};
 }
 

@@ -16,9 +16,9 @@
 #include "fx/interpret/value_map.h"
 #include "fx/ops/higher_order.h"
 #include "fx/ops/op_info.h"
+#include "fx/ops/rng_guard.h"
 #include "fx/ops/value_tensors.h"
 #include "fx/passes/nested.h"
-#include "fx/passes/rng_guard.h"
 #include "fx/passes/tools_common.h"
 
 namespace fx {

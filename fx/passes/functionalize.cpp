@@ -79,7 +79,7 @@ class FunctionalRun : public Interpreter {
     if (higher_order_of(node)) hangs_on_value(node);
     Value value = Interpreter::run_node(node);
     const bool is_number = value.isScalar() || value.isBool();
-    if (is_number && !node.users().empty() && reads_value(node)) hangs_on_value(node);
+    if (is_number && reads_value(node) && !only_guards_read(node)) hangs_on_value(node);
     return value;
   }
 
@@ -163,6 +163,7 @@ std::shared_ptr<GraphModule> recorded(GraphModule& module, const Values& inputs,
                                       std::vector<Shared>& written) {
   MakeFxOptions options;
   options.class_name = module.class_name();
+  options.guard_values = !module.graph().find_calls("torch._assert").empty();
   const std::vector<Node*> placeholders = module.graph().placeholders();
   for (const Node* input : placeholders) options.input_names.emplace_back(input->name());
   const at::NoGradGuard no_grad;

@@ -8,7 +8,7 @@
 
 #include "fx/graph/graph_module.h"
 #include "fx/interpret/value_map.h"
-#include "fx/passes/rng_guard.h"
+#include "fx/ops/rng_guard.h"
 
 namespace fx {
 

@@ -80,12 +80,45 @@ TEST(CppModel, assumptions) {
   for (const fx::Assumption& assumption : *gm->meta().get<fx::Assumptions>("assumptions"))
     std::cout << fx::assumption_kind_name(assumption.kind) << ": " << assumption.text << "\n";
   try {
-    fx::make_fx(program, {torch::tensor({2.0f, 4.0f})}, {.strict = true});
-  } catch (const fx::TraceError& error) {
-    std::cout << error.what() << "\n";
+    (*gm)(torch::tensor({0.5f, 0.25f}));
+  } catch (const fx::RunError& error) {
+    std::cout << error.text().substr(0, error.text().find('\n')) << "\n";
   }
   // [end]
   page.expect_output("assumptions", captured.text());
+}
+
+TEST(CppModel, guards) {
+  Page page("guide/cpp_model.md");
+  Capture captured;
+  auto program = [](const torch::Tensor& x) { return x.max().item<float>() > 1 ? x / x.max() : x; };
+  // [guards]
+  fx::Captured model = fx::capture_with_guards(program);
+  torch::Tensor y = model(torch::tensor({2.0f, 4.0f})).toTensor();  // the first call captures
+  y = model(torch::tensor({4.0f, 1.0f})).toTensor();                // the same graph
+  y = model(torch::tensor({0.5f, 0.25f})).toTensor();  // another maximum: captured again
+  y = model(torch::ones({3})).toTensor();              // another size, too
+  std::cout << model.graphs().size() << " graphs\n";
+  // [end]
+  page.expect_output("guards", captured.text());
+}
+
+TEST(CppModel, sizes) {
+  Page page("guide/cpp_model.md");
+  Capture captured;
+  // [sizes]
+  torch::nn::GRU gru(torch::nn::GRUOptions(4, 8).batch_first(true));
+  auto program = [&](torch::Tensor x) { return std::get<0>(gru(x)).sum(1) / x.size(1); };
+  auto gm = fx::make_fx(program, {torch::rand({2, 5, 4})},
+                        {.dynamic = {{"x", {{0, "batch"}, {1, {"time", 2, 100}}}}}});
+  std::cout << gm->input_guards()[0].str() << "\n";
+  for (const fx::Assumption& assumption : *gm->meta().get<fx::Assumptions>("assumptions"))
+    if (assumption.kind == fx::Assumption::Kind::kSize) std::cout << assumption.text << "\n";
+  for (const fx::Node* zeros : gm->graph().find_calls("aten::zeros"))
+    std::cout << zeros->format_node() << "\n";
+  std::cout << (*gm)(torch::rand({7, 30, 4})).toTensor().sizes() << "\n";
+  // [end]
+  page.expect_output("sizes", captured.text());
 }
 
 TEST(CppModel, functional) {

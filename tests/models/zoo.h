@@ -13,7 +13,8 @@ namespace fx::zoo {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// The batch extent of an input: kBatch stands for 2 in a capture and 3 in the test of other sizes.
+/// The batch extent of an input: kBatch stands for 2 in a capture, for 1, 3 and 7 in calls with
+/// other sizes.
 constexpr std::int64_t kBatch = -1;
 
 /// How an example input is made. Floats get the dtype of the check.
@@ -53,6 +54,8 @@ struct Case {
   /// What the error says where a capture is refused: always, or only while gradients are recorded.
   std::string refused = {};
   std::string refused_with_gradients = {};
+  /// Reads a number that decides nothing: captured without a check of it, which would fail.
+  bool reads_value = false;
 };
 using Cases = std::vector<Case>;
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "fx/passes/rng_guard.h"
+#include "fx/ops/rng_guard.h"
 #include "tests/random/program.h"
 
 /// How random programs are made; for the rules alone.

@@ -1,4 +1,4 @@
-#include "fx/passes/rng_guard.h"
+#include "fx/ops/rng_guard.h"
 
 #include <ATen/Context.h>
 

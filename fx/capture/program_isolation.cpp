@@ -1,0 +1,31 @@
+#include "fx/capture/program_isolation.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+namespace fx {
+
+ProgramIsolation::ProgramIsolation(const torch::nn::Module& root) {
+  const auto save = [&](const at::Tensor& tensor) {
+    if (!tensor.defined()) return;
+    saved_.emplace_back(tensor, tensor.detach().clone());
+    if (std::ranges::find(devices_, tensor.device()) == devices_.end())
+      devices_.push_back(tensor.device());
+  };
+  for (const at::Tensor& tensor : root.parameters()) save(tensor);
+  for (const at::Tensor& tensor : root.buffers()) save(tensor);
+  generators_.emplace(devices_);
+}
+
+void ProgramIsolation::restore() {
+  const at::NoGradGuard no_grad;
+  // Compared by contents: batch_norm writes without counting a version.
+  for (const auto& [tensor, contents] : saved_)
+    if (tensor.sizes() != contents.sizes() || !at::equal(tensor, contents))
+      tensor.detach().copy_(contents);
+  generators_.reset();
+  generators_.emplace(devices_);
+}
+
+}  // namespace fx

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "fx/ops/rng_guard.h"
+
+namespace fx {
+
+/// While it lives, runs of a program leave no trace in its module and in the random generators:
+/// parameters and buffers get their contents back at the end. What the program keeps elsewhere
+/// stays. Costs a copy of all parameters and buffers.
+class ProgramIsolation {
+ public:
+  explicit ProgramIsolation(const torch::nn::Module& root);
+  ProgramIsolation(const ProgramIsolation&) = delete;
+  ProgramIsolation& operator=(const ProgramIsolation&) = delete;
+  ~ProgramIsolation() { restore(); }
+
+  /// Puts everything back now, for another run from the same state.
+  void restore();
+
+ private:
+  std::vector<c10::Device> devices_;
+  std::optional<RngGuard> generators_;
+  std::vector<std::pair<at::Tensor, at::Tensor>> saved_;  // tensor, contents
+};
+
+}  // namespace fx
