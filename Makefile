@@ -5,7 +5,7 @@ JOBS ?= $(shell nproc)
 BUILD := build/$(PRESET)
 
 .DEFAULT_GOAL := build
-.PHONY: help build demo demo-minilm test test-zoo test-opinfo bench bench-kernels docs install format format-check tidy layers slowest setup python-ref clean distclean
+.PHONY: help build demo demo-minilm test test-sanitized test-zoo test-opinfo bench bench-kernels docs install format format-check tidy layers slowest setup python-ref clean distclean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /: /'
@@ -22,6 +22,10 @@ demo-minilm: setup python-ref ## sentences to vectors: a tokenizer in C++ and an
 test: setup ## build and run all tests
 	@scripts/build.sh $(PRESET) $(JOBS) all
 	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+
+test-sanitized: setup ## random programs and edits of graphs under the address and undefined-behaviour sanitizers
+	@scripts/build.sh asan $(JOBS) test_random
+	@ctest --test-dir build/asan --output-on-failure -j $(JOBS) -L '^random$$'
 
 test-zoo: setup python-ref ## export the models of docs/zoo.md, run them, and write the page
 	@scripts/setup.sh zoo && scripts/build.sh $(PRESET) $(JOBS) zoo_report

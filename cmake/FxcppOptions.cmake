@@ -59,6 +59,12 @@ if(FXCPP_SANITIZE)
   target_compile_options(fxcpp_flags INTERFACE
     -fsanitize=${FXCPP_SANITIZE} -fno-omit-frame-pointer -fno-sanitize=vptr)
   target_link_options(fxcpp_flags INTERFACE -fsanitize=${FXCPP_SANITIZE})
+  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    # Undefined behaviour is looked for in this code, not in the functions of LibTorch's and the compiler's headers: a
+    # third less to compile and to run.
+    target_compile_options(fxcpp_flags INTERFACE
+      "-fsanitize-ignorelist=${CMAKE_CURRENT_LIST_DIR}/sanitizer_ignorelist.txt")
+  endif()
 endif()
 if(FXCPP_COVERAGE)
   target_compile_options(fxcpp_flags INTERFACE --coverage -fprofile-update=atomic)

@@ -26,4 +26,11 @@ if command -v pkg-config >/dev/null; then
   # shellcheck disable=SC2086 # the flags are several words
   "${CXX:-c++}" "$here/project/consumer.cpp" $flags -Wl,-rpath-link,"$nvidia" -o "$work/by_pkg_config"
   "$work/by_pkg_config"
+
+  # No header of the package gives a warning. What reads files and makes machine code needs the libraries for that.
+  (cd "$work/prefix/include" && echo fx/fx.h && find fx -name '*.h' -not -path 'fx/io/*' -not -path 'fx/compile/*' |
+    sort) | sed 's/.*/#include <&>/' >"$work/headers.cpp"
+  # shellcheck disable=SC2086
+  "${CXX:-c++}" -fsyntax-only -Wall -Wextra -Werror -Wno-unused-parameter -I"$work/prefix/include" \
+    ${flags//-I/-isystem } "$work/headers.cpp"
 fi
