@@ -301,6 +301,21 @@ class Forward {
     return options_.types && !node.type().empty() ? " : " + type_source(node.type()) : "";
   }
 
+  // A comment ends where Python sees the end of a line, which is not only at \n.
+  static std::string on_one_line(const std::string& text) {
+    std::string out;
+    for (char c : text) {
+      const auto byte = static_cast<unsigned char>(c);
+      if (byte < 0x20 || byte == 0x7F) {
+        const std::string repr = str_repr(std::string_view(&c, 1));
+        out += repr.substr(1, repr.size() - 2);
+      } else {
+        out += c;
+      }
+    }
+    return out;
+  }
+
   // Where the node comes from, when that is not where the last one came from.
   void comments(const Node& node) {
     const std::string trace = node.stack_trace();
@@ -309,7 +324,7 @@ class Forward {
       const std::string summary = stack_trace_summary(trace);
       line(trace.empty()     ? "# No stacktrace found for following nodes"
            : summary.empty() ? "# Origin: " + str_repr(trace)
-                             : "# " + summary);
+                             : "# " + on_one_line(summary));
       last_trace_ = trace;
     }
     for (const std::string& key : options_.additional_meta)

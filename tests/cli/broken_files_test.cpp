@@ -63,6 +63,92 @@ TEST(BrokenFiles, OneByteOfAWeightChangedIsFoundWhenAskedFor) {
   EXPECT_THAT(result.err, HasSubstr("checksum"));
 }
 
+/// A program all of whose free text is `text`, and whose input has the name `name`.
+std::string with_texts(const TemporaryFolder& folder, const std::string& text,
+                       const std::string& name) {
+  io::testing::ProgramFile file("relu");
+  file.edit_model([&](nlohmann::ordered_json& model) {
+    nlohmann::ordered_json& node = model["graph_module"]["graph"]["nodes"][0];
+    node["metadata"]["stack_trace"] = "File \"a.py\", line 3, in forward\n    y = x" + text;
+    node["metadata"]["torch_fn"] = "relu" + text;
+    std::string path = text;
+    std::erase_if(path, [](char c) { return c == ',' || c == ';' || c == '\n'; });
+    node["metadata"]["nn_module_stack"] = "L__self__,," + path;
+    model["torch_version"] = "2.15" + text;
+    model["guards_code"] = {"L['x']" + text};
+  });
+  std::string& json = file.record("models/model.json").data;
+  const std::string from = "\"x\"", to = nlohmann::json(name).dump();
+  for (std::size_t at = json.find(from); at != std::string::npos;
+       at = json.find(from, at + to.size()))
+    json.replace(at, from.size(), to);
+  return folder.write("m.pt2", file.build());
+}
+
+TEST(BrokenFiles, X11_TextOfTheFileReachesNoTerminalAsCodes) {
+  const TemporaryFolder folder;
+  const std::string path = with_texts(folder,
+                                      "\x1b]0;owned\x07\rimport os\x0b\x7f\xc2\x9b"
+                                      "31m\\x1b \\",
+                                      "x");
+  const std::vector<std::vector<std::string>> calls = {{"info"},
+                                                       {"info", "--ops"},
+                                                       {"info", "--depth", "3"},
+                                                       {"info", "--format", "md"},
+                                                       {"info", "--format", "csv"},
+                                                       {"info", "--format", "json"},
+                                                       {"graph"},
+                                                       {"graph", "--format", "table"},
+                                                       {"graph", "--format", "json"},
+                                                       {"graph", "--format", "fx"},
+                                                       {"graph", "--format", "dot"},
+                                                       {"graph", "--format", "python"},
+                                                       {"graph", "--format", "cpp"},
+                                                       {"check"},
+                                                       {"run", "-i", "randn[7]"}};
+  for (std::vector<std::string> call : calls) {
+    SCOPED_TRACE(call[0] + " " + call.back());
+    call.insert(call.begin() + 1, path);
+    const ToolResult result = run_tool(call);
+    for (const std::string& text : {result.out, result.err}) {
+      for (char c : text)
+        EXPECT_TRUE(c == '\n' || c == '\t' || (static_cast<unsigned char>(c) >= 0x20 && c != 0x7F))
+            << static_cast<int>(c);
+      EXPECT_EQ(text.find("\xc2\x9b"), std::string::npos);
+    }
+    if (call.back() == "json" && call[0] == "info") {
+      EXPECT_EQ(result.json().at("torch_version"),
+                "2.15\x1b]0;owned\x07\rimport os\x0b\x7f\xc2\x9b"
+                "31m\\x1b \\");
+    }
+  }
+}
+
+TEST(BrokenFiles, X12_NamesAreNoMarkupAndNoCode) {
+  const TemporaryFolder folder;
+  const std::string evil = "x\"'*/<script>alert(1)</script>\\";
+  const std::string path = with_texts(folder, evil, evil);
+  const auto printed = [&](std::vector<std::string> call) {
+    call.insert(call.begin() + 1, path);
+    const ToolResult result = run_tool(call);
+    EXPECT_EQ(result.status, 0) << result.err;
+    return result.out;
+  };
+  // Markdown is HTML, too; names in code are made identifiers; labels of DOT are quoted whole.
+  EXPECT_EQ(printed({"info", "--format", "md"}).find('<'), std::string::npos);
+  for (const char* format : {"python", "cpp"}) {
+    const std::string code = printed({"graph", "--format", format});
+    EXPECT_EQ(code.find("script>"), std::string::npos) << code;
+    EXPECT_EQ(code.find("alert(1)"), std::string::npos) << code;
+  }
+  const std::string dot = printed({"graph", "--format", "dot"});
+  EXPECT_THAT(dot, HasSubstr("x\\\"'*/<script>alert(1)</script>\\\\"));
+  // Text that can be read back gives the same name.
+  const std::string text = folder.write("m.fx", printed({"graph", "--format", "fx"}));
+  EXPECT_EQ(run_tool({"graph", text, "--format", "fx"}).out, printed({"graph", "--format", "fx"}));
+  EXPECT_EQ(Json::parse(printed({"info", "--format", "json"})).at("inputs")[0].at("name"), evil);
+}
+
 TEST(BrokenFiles, OtherFormatsAreNamed) {
   const TemporaryFolder folder;
   expect_refused(folder.write("a.pt2", std::string("\x80\x02}q\0.", 6)), 4, "ickle");

@@ -59,6 +59,16 @@ TEST(Readable, M_009_G_084_as_torch_fx_prints_it) {
   EXPECT_EQ(::testing::internal::GetCapturedStdout(), out.str());
 }
 
+TEST(Readable, CommentsStayOneLine) {
+  auto module = net();
+  module->graph().find_node("add")->meta().set(
+      "stack_trace",
+      std::string("File \"net.py\", line 3, in forward\n  z = x\rimport os\x0c\x1b["));
+  EXPECT_THAT(
+      readable_code(*module),
+      HasSubstr("        # File: net.py:3 in forward, code: z = x\\rimport os\\x0c\\x1b[\n"));
+}
+
 TEST(Readable, G_085_R_090_strides_devices_and_more_keys_on_demand) {
   auto module = net();
   PythonCodeOptions options;

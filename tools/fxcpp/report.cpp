@@ -9,10 +9,21 @@ namespace {
 
 constexpr int kSchemaVersion = 1;
 
+/// JSON leaves U+007F to U+009F as they are, which terminals obey.
+std::string json_text(std::string_view text) {
+  std::string out = printable(text);
+  for (std::size_t i = 0; i + 1 < out.size(); ++i) {
+    if (out[i] != '\\') continue;
+    if (out[i + 1] == 'x') out.replace(i, 2, "\\u00");  // no escape of JSON: one of the above
+    ++i;
+  }
+  return out;
+}
+
 std::string csv_field(const Json& value) {
   std::string text;
   if (value.is_string())
-    text = value.get<std::string>();
+    text = printable(value.get<std::string>());
   else if (!value.is_null())
     text = value.dump();
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
@@ -31,8 +42,11 @@ Report::Report(std::string_view command) {
   json_["command"] = command;
 }
 
-void Report::heading(std::string text) { blocks_.emplace_back(Heading{std::move(text)}); }
-void Report::line(std::vector<Cell> cells) { blocks_.emplace_back(Line{std::move(cells)}); }
+void Report::heading(std::string text) { blocks_.emplace_back(Heading{printable(text)}); }
+void Report::line(std::vector<Cell> cells) {
+  for (Cell& cell : cells) cell.text = printable(cell.text);
+  blocks_.emplace_back(Line{std::move(cells)});
+}
 void Report::table(std::string title, Table table) {
   if (!table.empty()) blocks_.emplace_back(TableBlock{std::move(title), std::move(table)});
 }
@@ -45,7 +59,7 @@ std::string Report::render(Format format, bool color) const {
       return markdown();
     case Format::kJson:
       // Text of a file that is no UTF-8 must not keep the rest from being read.
-      return json_.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+      return json_text(json_.dump(2, ' ', false, Json::error_handler_t::replace)) + "\n";
     case Format::kCsv:
       return csv();
   }
@@ -80,9 +94,9 @@ std::string Report::markdown() const {
   for (const auto& block : blocks_) {
     if (!out.empty()) out += '\n';
     if (const auto* heading = std::get_if<Heading>(&block)) {
-      out += "## " + heading->text + "\n";
+      out += "## " + without_tags(heading->text) + "\n";
     } else if (const auto* line = std::get_if<Line>(&block)) {
-      for (const Cell& cell : line->cells) out += cell.text;
+      for (const Cell& cell : line->cells) out += without_tags(cell.text);
       out += '\n';
     } else if (const auto* table = std::get_if<TableBlock>(&block)) {
       if (!table->title.empty()) out += "**" + table->title + "**\n\n";

@@ -13,10 +13,21 @@ std::string escape_markdown(const std::string& text) {
     if (c == '|') out += '\\';
     out += c == '\n' ? ' ' : c;
   }
-  return out;
+  return without_tags(out);
 }
 
 }  // namespace
+
+std::string without_tags(std::string_view text) {
+  std::string out;
+  for (char c : text) {
+    if (c == '<')
+      out += "&lt;";
+    else
+      out += c;
+  }
+  return out;
+}
 
 Table::Table(std::vector<std::string> titles) : titles_(std::move(titles)) {
   for (std::string& title : titles_) {
@@ -27,6 +38,7 @@ Table::Table(std::vector<std::string> titles) : titles_(std::move(titles)) {
 
 void Table::add(std::vector<Cell> row) {
   FX_ASSERT(row.size() == titles_.size(), "a row with another number of cells than the table");
+  for (Cell& cell : row) cell.text = printable(cell.text);
   rows_.push_back(std::move(row));
 }
 

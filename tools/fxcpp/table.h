@@ -18,6 +18,9 @@ struct Cell {
   Cell(const char* t) : text(t) {}
 };
 
+/// `text` for Markdown, which would take what follows a "<" for HTML.
+std::string without_tags(std::string_view text);
+
 /// Rows under titled columns. A title that starts with '>' is right-aligned, and so is its column.
 class Table {
  public:

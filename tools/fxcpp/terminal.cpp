@@ -41,6 +41,25 @@ std::string styled(std::string_view text, Style style, bool color) {
   return escape(style) + std::string(text) + "\033[0m";
 }
 
+std::string printable(std::string_view text) {
+  static constexpr char kHex[] = "0123456789abcdef";
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
+    const bool is_wide = byte == 0xC2 && next >= 0x80 && next < 0xA0;  // U+0080 to U+009F
+    if (is_wide || (byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7F) {
+      const unsigned char shown = is_wide ? next : byte;
+      out += {'\\', 'x', kHex[shown >> 4], kHex[shown & 15]};
+      i += is_wide ? 1 : 0;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
 bool stdout_has_color() {
   static const bool color = wants_color(STDOUT_FILENO);
   return color;
@@ -49,6 +68,11 @@ bool stdout_has_color() {
 bool stderr_has_color() {
   static const bool color = wants_color(STDERR_FILENO);
   return color;
+}
+
+bool stdout_is_terminal() {
+  static const bool terminal = isatty(STDOUT_FILENO) == 1;
+  return terminal;
 }
 
 bool stderr_is_terminal() {
@@ -65,7 +89,7 @@ std::size_t display_width(std::string_view text) {
 void Talk::line(std::string_view label, Style style, std::string_view text) const {
   const bool color = stderr_has_color();
   const std::string line = styled(command_ + ":", Style::kDim, color) + " " +
-                           styled(label, style, color) + std::string(text) + "\n";
+                           styled(label, style, color) + printable(text) + "\n";
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
@@ -99,7 +123,7 @@ void Progress::step(std::string_view name) {
   shown_ = true;
   std::string line = "\r\033[K" + what_ + " " + std::to_string(done_);
   if (total_ != 0) line += "/" + std::to_string(total_);
-  line += " " + std::string(name.substr(0, 50));
+  line += " " + printable(name.substr(0, 50));
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

@@ -13,11 +13,16 @@ enum class Style { kPlain, kBold, kDim, kGood, kBad, kWarn };
 /// `text` with escape codes for `style`, or as it is when `color` is false.
 std::string styled(std::string_view text, Style style, bool color);
 
+/// `text` of a file, fit for a terminal: control characters except line ends and tabs, also those
+/// above ASCII that terminals obey, as \xNN.
+std::string printable(std::string_view text);
+
 /// Whether the stream is a terminal that wants colours: NO_COLOR (any value but empty) and
 /// TERM=dumb switch them off.
 bool stdout_has_color();
 bool stderr_has_color();
-/// Whether stderr is a terminal at all.
+/// Whether the stream is a terminal at all.
+bool stdout_is_terminal();
 bool stderr_is_terminal();
 
 /// Columns that `text` takes: UTF-8 code points, each counted as one.

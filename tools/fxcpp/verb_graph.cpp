@@ -41,7 +41,7 @@ int run_graph(Args args) {
   }
   const std::string text = graph_as(format, model);
   if (output.empty()) {
-    write_stdout(text);
+    write_stdout(stdout_is_terminal() ? printable(text) : text);
     return static_cast<int>(ExitCode::kOk);
   }
   io::AtomicFile out(output);
