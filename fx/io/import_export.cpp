@@ -31,6 +31,16 @@ ArchiveOptions archive_options_of(const LoadOptions& options) {
   return archive_options;
 }
 
+/// How often each operator is called, also in graphs inside of the graph.
+void count_targets(const schema::Graph& graph, std::map<std::string, std::size_t>& counts) {
+  for (const schema::Node& node : graph.nodes) {
+    ++counts[node.target];
+    for (const schema::NamedArgument& input : node.inputs)
+      if (const auto* nested = std::get_if<schema::GraphArgument>(&input.arg.value))
+        count_targets(*nested->graph, counts);
+  }
+}
+
 std::string program_label(const Pt2Archive& archive, const std::string& model) {
   return shown(archive.path()) + ": models/" + model + ".json";
 }
@@ -266,7 +276,7 @@ ProgramSummary summarize(const Pt2Archive& archive, const std::string& model) {
     summary.out_spec = treespec_str(parse_treespec(entry.signature->out_spec, label, fields));
   }
   std::map<std::string, std::size_t> counts;
-  for (const schema::Node& node : module.graph.nodes) ++counts[node.target];
+  count_targets(module.graph, counts);
   summary.operators.assign(counts.begin(), counts.end());
   std::ranges::stable_sort(summary.operators, std::greater<>(),
                            &std::pair<std::string, std::size_t>::second);

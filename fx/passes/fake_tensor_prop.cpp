@@ -6,7 +6,6 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 #include "fx/base/error.h"
@@ -18,6 +17,7 @@
 #include "fx/ops/op_info.h"
 #include "fx/ops/rng_guard.h"
 #include "fx/ops/value_tensors.h"
+#include "fx/passes/graph_stand_in.h"
 #include "fx/passes/nested.h"
 #include "fx/passes/tools_common.h"
 
@@ -76,13 +76,6 @@ void set_devices(NestedTensorMeta& meta, const Value& value, auto&& device_of) {
   }
 }
 
-std::shared_ptr<GraphModule> graph_of(const Value& value) {
-  if (!value.isCapsule()) return nullptr;
-  const auto holder = value.toCapsule();
-  const auto* module = dynamic_cast<const ModuleValue*>(holder.get());
-  return module ? std::dynamic_pointer_cast<GraphModule>(module->module) : nullptr;
-}
-
 bool has_loop(GraphModule& module) {
   bool found = false;
   for_each_graph_module(module, [&](GraphModule& nested) {
@@ -94,31 +87,12 @@ bool has_loop(GraphModule& module) {
   return found;
 }
 
-/// Stands in for a graph that a higher-order operator is given.
-class FakeGraph : public torch::nn::Module {
- public:
-  explicit FakeGraph(std::function<Value(Values)> run) : run_(std::move(run)) {}
-
-  static void make_callable() {
-    ModuleType type;
-    type.name = type.short_name = "FakeGraph";
-    type.call = [](torch::nn::Module& self, Values inputs, KwValues) {
-      return static_cast<FakeGraph&>(self).run_(std::move(inputs));
-    };
-    register_module_type(typeid(FakeGraph), std::move(type));
-  }
-
- private:
-  std::function<Value(Values)> run_;
-};
-
 }  // namespace
 
 Value FakeTensorProp::stand_in_for(const std::shared_ptr<GraphModule>& graph) {
-  static const bool callable = (FakeGraph::make_callable(), true);
-  static_cast<void>(callable);
-  return Value::make_capsule(c10::make_intrusive<ModuleValue>(std::make_shared<FakeGraph>(
-      [this, graph](Values inputs) { return run_subgraph(*graph, std::move(inputs)); })));
+  return graph_stand_in(graph, [this](GraphModule& nested, Values inputs) {
+    return run_subgraph(nested, std::move(inputs));
+  });
 }
 
 Value FakeTensorProp::run_subgraph(GraphModule& graph, Values inputs) {
@@ -203,7 +177,7 @@ Value FakeTensorProp::call_function(const Target& target, Values args, KwValues 
     // Under autocast only values tell dtypes: the graph itself runs, on zeros.
     const bool has_values = op->kind == HigherOrderOp::Kind::kAutocast;
     for (Value& arg : args)
-      if (const auto graph = graph_of(arg)) {
+      if (const auto graph = graph_of_value(arg)) {
         if (!has_values)
           arg = stand_in_for(graph);
         else if (has_loop(*graph))

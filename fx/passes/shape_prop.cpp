@@ -4,6 +4,8 @@
 
 #include "fx/base/error.h"
 #include "fx/graph/tensor_meta.h"
+#include "fx/ops/higher_order.h"
+#include "fx/passes/graph_stand_in.h"
 #include "fx/passes/isolation.h"
 #include "fx/passes/tools_common.h"
 
@@ -11,6 +13,16 @@ namespace fx {
 void ShapeProp::record_value(Node& node, const Value& value) {
   set_tensor_meta(node, NestedTensorMeta(value));
   node.meta().set("type", std::any(type_text(value)));
+}
+
+Value ShapeProp::call_function(const Target& target, Values args, KwValues kwargs) {
+  if (find_higher_order(*target.function()) != nullptr)
+    for (Value& arg : args)
+      if (auto graph = graph_of_value(arg))
+        arg = graph_stand_in(std::move(graph), [](GraphModule& nested, Values inputs) {
+          return ShapeProp(nested).run(std::move(inputs));
+        });
+  return Interpreter::call_function(target, std::move(args), std::move(kwargs));
 }
 
 Value ShapeProp::propagate(Values inputs) {

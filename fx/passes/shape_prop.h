@@ -14,6 +14,9 @@ namespace fx {
 ///
 /// Nothing but the metadata changes: buffers that the graph writes to, written inputs and the
 /// random generators are what they were (Isolation).
+///
+/// Graphs that higher-order operators are given are run the same way, and their nodes annotated by
+/// their last run: of cond, the branch that was taken.
 class ShapeProp : public Interpreter {
  public:
   explicit ShapeProp(GraphModule& module) : Interpreter(module), target_(module) {}
@@ -23,6 +26,7 @@ class ShapeProp : public Interpreter {
   Value propagate(Values inputs);
 
   void record_value(Node& node, const Value& value) override;
+  Value call_function(const Target& target, Values args, KwValues kwargs) override;
 
  private:
   GraphModule& target_;

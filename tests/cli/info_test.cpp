@@ -50,6 +50,37 @@ TEST(Info, DigitsAreCountedRight) {
   EXPECT_EQ(calls, json.at("nodes").at("call_function"));
 }
 
+TEST(Info, OperatorsInsideOfGraphsCount) {
+  const auto calls = [](const Json& json, const std::string& name) {
+    for (const Json& row : json.at("operators"))
+      if (row.at("name") == name) return row.at("calls").get<int>();
+    return 0;
+  };
+  const Json cond = info({zoo("cond")});
+  EXPECT_EQ(cond.at("graphs"), 3);
+  EXPECT_EQ(calls(cond, "aten::sin"), 1);
+  EXPECT_EQ(calls(cond, "aten::cos"), 1);
+  EXPECT_EQ(calls(cond, "aten::sub.Tensor"), 1);
+  EXPECT_EQ(info({digits()}).at("graphs"), 1);
+  EXPECT_THAT(run_tool({"info", zoo("cond")}).out, HasSubstr("operators in 3 graphs"));
+}
+
+TEST(Info, FlopsFollowFromTheSizesInTheFile) {
+  const Json flops = info({digits()}).at("flops");
+  // Three convolutions and a layer, for a batch of one; torch.utils.flop_counter agrees.
+  const std::uint64_t conv1 = 2 * 16 * 8 * 8 * 9, conv2 = 2 * 32 * 8 * 8 * 16 * 9,
+                      conv3 = 2 * 64 * 4 * 4 * 32 * 9, head = 2 * 64 * 10;
+  EXPECT_EQ(flops.at("total"), conv1 + conv2 + conv3 + head);
+  EXPECT_EQ(flops.at("symbols"), (Json{{"s77", 1}}));
+  EXPECT_EQ(flops.at("operators").at(0),
+            (Json{{"name", "aten::conv2d"}, {"flops", conv1 + conv2 + conv3}}));
+  EXPECT_EQ(flops.at("calls_of_unknown_size"), 0);
+  EXPECT_THAT(run_tool({"info", digits()}).out, HasSubstr(" FLOPs a call for s77 = 1"));
+  // A recurrent cell, scanned; a loop counts as one step.
+  EXPECT_GT(info({zoo("scan")}).at("flops").at("total").get<int>(), 0);
+  EXPECT_EQ(info({zoo("while_loop")}).at("flops").at("has_loops"), true);
+}
+
 TEST(Info, TiedWeightsAndViewsCountOnce) {
   const Json json = info({zoo("tied_weights"), "--weights"});
   EXPECT_EQ(json.at("parameters").at("tensors"), 2);

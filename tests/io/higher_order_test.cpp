@@ -16,6 +16,7 @@
 #include "fx/capture/control_flow.h"
 #include "fx/capture/make_fx.h"
 #include "fx/capture/symbolic_trace.h"
+#include "fx/graph/tensor_meta.h"
 #include "fx/graph/text.h"
 #include "fx/interpret/interpreter.h"
 #include "fx/interpret/transformer.h"
@@ -353,6 +354,24 @@ TEST(HigherOrder, ShapesWithoutValues) {
       }
     }
   }
+}
+
+TEST(HigherOrder, ShapePropAnnotatesTheGraphsThatRan) {
+  const at::NoGradGuard no_grad;
+  auto module = branch(calls("aten::sin"), calls("aten::cos"));
+  const auto annotated = [&](const char* graph) {
+    const auto nested = std::dynamic_pointer_cast<GraphModule>(module->find_submodule(graph));
+    for (const Node& node : nested->graph().nodes())
+      if (node.op() == Opcode::kCallFunction) return tensor_meta(node);
+    return static_cast<const TensorMeta*>(nullptr);
+  };
+  ShapeProp(*module).propagate({vec({1, 2, 3})});
+  ASSERT_NE(annotated("on_true"), nullptr);
+  EXPECT_EQ(annotated("on_true")->shape, (std::vector<std::int64_t>{3}));
+  EXPECT_EQ(annotated("on_false"), nullptr);
+  ShapeProp(*module).propagate({vec({-1, -2})});
+  ASSERT_NE(annotated("on_false"), nullptr);
+  EXPECT_EQ(annotated("on_false")->shape, (std::vector<std::int64_t>{2}));
 }
 
 TEST(HigherOrder, BranchesThatDifferAreNoticedWithoutValues) {

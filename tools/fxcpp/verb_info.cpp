@@ -1,9 +1,11 @@
 #include <algorithm>
 
+#include "fx/analysis/flops.h"
 #include "fx/analysis/statistics.h"
 #include "fx/base/error.h"
 #include "fx/io/import_export.h"
 #include "fx/ops/effects.h"
+#include "fx/passes/nested.h"
 #include "tools/fxcpp/model.h"
 #include "tools/fxcpp/verbs.h"
 #include "tools/fxcpp/weights.h"
@@ -216,14 +218,18 @@ class Info {
 
   void operators() {
     Json& json = report_.json();
-    auto calls =
-        model_.module ? graph_statistics(model_.module->graph()).calls : program_.operators;
+    auto calls = model_.module ? calls_in_all_graphs() : program_.operators;
     for (auto& [name, count] : calls) name = operator_name(name);
     std::map<std::string, CallEffects> effects_by_name;
+    std::size_t graphs = 0;
     if (model_.module)
-      for (const Node& node : model_.module->graph().nodes())
-        if (node.op() == Opcode::kCallFunction || node.op() == Opcode::kCallMethod)
-          effects_by_name[node.target().str()].add(node);
+      for_each_graph_module(*model_.module, [&](GraphModule& module) {
+        ++graphs;
+        for (const Node& node : module.graph().nodes())
+          if (node.op() == Opcode::kCallFunction || node.op() == Opcode::kCallMethod)
+            effects_by_name[node.target().str()].add(node);
+      });
+    json["graphs"] = std::max<std::size_t>(graphs, 1);
     std::size_t total = 0;
     for (const auto& [name, count] : calls) total += count;
     if (model_.module) {
@@ -256,11 +262,61 @@ class Info {
         table.add({name, std::to_string(count)});
     }
     if (!sections_.all() && !all) return;
-    report_.table(counted(total, "call") + " of " + counted(calls.size(), "operator"),
+    report_.table(counted(total, "call") + " of " + counted(calls.size(), "operator") +
+                      (graphs > 1 ? " in " + counted(graphs, "graph") : ""),
                   std::move(table));
     if (!all && calls.size() > kShownOperators)
       report_.line({{"  ... and " + std::to_string(calls.size() - kShownOperators) + " more: --ops",
                      Style::kDim}});
+  }
+
+  /// By the sizes that the file states, with each symbol as small as its range allows: nothing is
+  /// run.
+  void flops() {
+    if (!model_.module) return;
+    const auto symbol_value = [this](std::string_view symbol) -> std::optional<std::int64_t> {
+      for (const auto& [name, range] : program_.symbols)
+        if (name == symbol) return std::max<std::int64_t>(range.first.value_or(1), 1);
+      return 1;
+    };
+    const FlopCount count = count_flops(
+        *model_.module, [&](const Node& node) -> std::optional<std::vector<std::int64_t>> {
+          const auto* meta = node.meta().get<io::ValueMetaPtr>("val");
+          if (meta == nullptr || !*meta || (*meta)->kind != io::ValueMeta::Kind::kTensor)
+            return std::nullopt;
+          std::vector<std::int64_t> sizes;
+          for (const io::SymDim& size : (*meta)->sizes) {
+            const auto known = size.is_known() ? size.value : size.expr->evaluate(symbol_value);
+            if (!known || *known < 0) return std::nullopt;
+            sizes.push_back(*known);
+          }
+          return sizes;
+        });
+    Json symbols = Json::object();
+    std::string at;
+    for (const auto& [name, range] : program_.symbols) {
+      symbols[name] = *symbol_value(name);
+      at += (at.empty() ? " for " : ", ") + name + " = " + std::to_string(*symbol_value(name));
+    }
+    Json rows = Json::array();
+    Table table({"operator", ">FLOPs"});
+    for (const auto& [name, flops] : count.operators) {
+      rows.push_back({{"name", operator_name(name)}, {"flops", flops}});
+      table.add({operator_name(name), with_commas(flops)});
+    }
+    report_.json()["flops"] = {{"total", count.total},
+                               {"symbols", std::move(symbols)},
+                               {"operators", std::move(rows)},
+                               {"calls_of_unknown_size", count.unknown},
+                               {"has_loops", count.has_loops}};
+    if (!sections_.all() && !sections_.operators) return;
+    if (count.total == 0 && count.unknown == 0) return;
+    report_.line(
+        {{with_commas(count.total) + " FLOPs a call" + at +
+          (count.has_loops ? ", each loop as one step" : "") +
+          (count.unknown > 0 ? ", without " + counted(count.unknown, "call") + " of unknown size"
+                             : "")}});
+    if (sections_.operators) report_.table("FLOPs", std::move(table));
   }
 
   void modules() {
@@ -294,6 +350,18 @@ class Info {
   }
 
  private:
+  /// Calls of each operator in the graph and those below it, the most frequent first.
+  std::vector<std::pair<std::string, std::size_t>> calls_in_all_graphs() const {
+    std::map<std::string, std::size_t> counts;
+    for_each_graph_module(*model_.module, [&](GraphModule& module) {
+      for (const auto& [name, count] : graph_statistics(module.graph()).calls)
+        counts[name] += count;
+    });
+    std::vector<std::pair<std::string, std::size_t>> calls(counts.begin(), counts.end());
+    std::ranges::stable_sort(calls, std::greater<>(), &std::pair<std::string, std::size_t>::second);
+    return calls;
+  }
+
   static void add_row(Json& rows, const char* kind, const Json& entry) {
     Json row{{"kind", kind}};
     row.update(entry);
@@ -367,6 +435,7 @@ int run_info(Args args) {
   info.signature();
   info.weights();
   info.operators();
+  info.flops();
   info.modules();
   info.support();
   return command.finish(report);
