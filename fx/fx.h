@@ -11,6 +11,7 @@
 #include "fx/capture/wrap.h"
 #include "fx/compile/compile.h"
 #include "fx/compile/find_wrong_kernel.h"
+#include "fx/compile/training.h"
 #include "fx/graph/graph.h"
 #include "fx/graph/graph_module.h"
 #include "fx/graph/text.h"

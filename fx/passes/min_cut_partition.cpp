@@ -123,6 +123,7 @@ class Splitter {
       out.parameters.push_back(joint_.find_tensor(out.signature.gradients[i]));
     std::vector<bool> ran(graph_.id_bound());
     out.forward = made(forward_graph(ran), "Forward");
+    out.forward->set_mutations(joint_.mutations());
     out.backward = made(backward_graph(), "Backward");
     for (const Node* node : saved_) {
       out.saved.emplace_back(node->name());

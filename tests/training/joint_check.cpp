@@ -66,6 +66,8 @@ class StateGuard {
     if (!program.module) return;
     for (const at::Tensor& tensor : program.module->parameters()) add(tensor);
     for (const at::Tensor& tensor : program.module->buffers()) add(tensor);
+    if (const auto* module = dynamic_cast<const GraphModule*>(program.module.get()))
+      for (const auto& [path, constant] : module->constants()) add(constant);
   }
   ~StateGuard() {
     const torch::NoGradGuard no_grad;

@@ -106,5 +106,50 @@ TEST(MinCut, deep_chains) {
   EXPECT_THAT(least.saved, ElementsAre("x"));
 }
 
+// Number and bytes of what is kept, beside those of torch 2.15 in Python: aot_function with
+// default_partition and min_cut_rematerialization_partition, placeholders of the backward that are
+// no tangents. There a value that has two nodes (an alias by detach) is kept twice.
+TEST(MinCut, keeps_no_more_than_Python) {
+  struct Kept {
+    std::size_t number;
+    std::int64_t bytes;
+    bool operator==(const Kept&) const = default;
+  };
+  const auto expect = [](const char* name, const Trained& program, const Tensors& inputs,
+                         Kept whole, Kept python_whole, Kept cut, Kept python_cut) {
+    const auto gm = joint_of(program, inputs);
+    const TrainingGraphs by_default = default_partition(*gm);
+    const TrainingGraphs by_cut = min_cut_rematerialization_partition(*gm);
+    EXPECT_EQ(by_default.saved.size(), whole.number) << name;
+    EXPECT_EQ(by_default.saved_bytes, whole.bytes) << name;
+    EXPECT_EQ(by_cut.saved.size(), cut.number) << name << by_cut.forward->graph();
+    EXPECT_EQ(by_cut.saved_bytes, cut.bytes) << name;
+    EXPECT_LE(whole.bytes, python_whole.bytes) << name;
+    EXPECT_LE(cut.bytes, python_cut.bytes) << name;
+  };
+  const auto run = [](auto fn) {
+    return Trained{nullptr, [fn](Tensors& in) -> Tensors { return {fn(in)}; }};
+  };
+  expect("perceptron", run([](Tensors& in) {
+           return torch::addmm(in[4], torch::relu(torch::addmm(in[2], in[0], in[1])), in[3]);
+         }),
+         {normal({8, 4}), normal({4, 16}), normal({16}), normal({16, 3}), normal({3})}, {4, 2176},
+         {5, 3200}, {4, 2176}, {4, 2176});
+  expect("pointwise", run([](Tensors& in) { return (in[0].sin().cos() * in[1].exp()).sigmoid(); }),
+         {normal({10, 10}), normal({10, 10})}, {5, 4000}, {6, 4800}, {2, 1600}, {3, 2400});
+  expect("attention", run([](Tensors& in) {
+           return torch::matmul((torch::matmul(in[0], in[1].transpose(-2, -1)) * 0.25).softmax(-1),
+                                in[2]);
+         }),
+         {normal({2, 5, 16}), normal({2, 5, 16}), normal({2, 5, 16})}, {4, 4240}, {5, 4640},
+         {4, 4240}, {4, 4240});
+  expect("block", run([](Tensors& in) {
+           const Tensor h = torch::layer_norm(in[0], {16}, in[2], in[3]);
+           return in[0] + torch::gelu(h.mm(in[1])).mm(in[4]);
+         }),
+         {normal({8, 16}), normal({16, 64}), normal({16}), normal({16}), normal({64, 16})},
+         {10, 27008}, {10, 27008}, {10, 27008}, {10, 27008});
+}
+
 }  // namespace
 }  // namespace fx::test
