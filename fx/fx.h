@@ -6,6 +6,7 @@
 #include "fx/capture/captured.h"
 #include "fx/capture/control_flow.h"
 #include "fx/capture/make_fx.h"
+#include "fx/capture/module_scopes.h"
 #include "fx/capture/nn.h"
 #include "fx/capture/symbolic_trace.h"
 #include "fx/capture/wrap.h"

@@ -9,6 +9,7 @@
 
 #include "fx/base/text.h"
 #include "fx/capture/functional_call.h"
+#include "fx/capture/module_scopes.h"
 #include "fx/capture/recorder.h"
 #include "fx/capture/symbolic_sizes.h"
 
@@ -177,6 +178,7 @@ std::shared_ptr<GraphModule> record_program(
     for (const auto& [node, stack] : made.stacks)
       if (std::string source = stack.source(); !node->is_erased() && !source.empty())
         const_cast<Node*>(node)->set_stack_trace(source);
+  set_module_scopes(*made.graph, root);
   auto module = std::make_shared<GraphModule>(
       root, made.graph, options.class_name.empty() ? module_type_name(root) : options.class_name,
       GraphModule::Share::kAll, made.constants);

@@ -9,6 +9,8 @@ namespace fx {
 ProgramIsolation::ProgramIsolation(const torch::nn::Module& root) {
   const auto save = [&](const at::Tensor& tensor) {
     if (!tensor.defined()) return;
+    // Of no data, or of a layout that has no comparison.
+    if (tensor.is_meta() || tensor.layout() != at::kStrided) return;
     saved_.emplace_back(tensor, tensor.detach().clone());
     if (std::ranges::find(devices_, tensor.device()) == devices_.end())
       devices_.push_back(tensor.device());
@@ -20,10 +22,11 @@ ProgramIsolation::ProgramIsolation(const torch::nn::Module& root) {
 
 void ProgramIsolation::restore() {
   const at::NoGradGuard no_grad;
-  // Compared by contents: batch_norm writes without counting a version.
+  // Compared by contents: batch_norm writes without counting a version. Nor does this: the contents
+  // are what they were for a backward that waits.
   for (const auto& [tensor, contents] : saved_)
     if (tensor.sizes() != contents.sizes() || !at::equal(tensor, contents))
-      tensor.detach().copy_(contents);
+      tensor.variable_data().copy_(contents);
   generators_.reset();
   generators_.emplace(devices_);
 }

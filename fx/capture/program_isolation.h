@@ -13,7 +13,7 @@ namespace fx {
 
 /// While it lives, runs of a program leave no trace in its module and in the random generators:
 /// parameters and buffers get their contents back at the end. What the program keeps elsewhere
-/// stays. Costs a copy of all parameters and buffers.
+/// stays, and so do sparse ones. Costs a copy of all parameters and buffers.
 class ProgramIsolation {
  public:
   explicit ProgramIsolation(const torch::nn::Module& root);

@@ -138,8 +138,7 @@ void Recorder::record(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
       item = &graph_->call_function("operator.getitem", {node, Argument(i)});
     track_result(schema, results[i], *item);
   }
-  // What a schema says of writes, mark_written has seen; random numbers and batch_norm it hides.
-  if (!has_effects_ && !schema.is_mutable()) has_effects_ = node.is_impure();
+  if (!has_effects_ && !schema.is_mutable()) unjudged_.push_back(&node);
   if (op.hasTag(at::Tag::dynamic_output_shape)) assume_sizes(op, results, node);
   if (is_uninitialised_factory(schema.name()) && num_returns == 1 && results[0].isTensor())
     empty_.add(results[0].toTensor(), node);
@@ -261,6 +260,10 @@ void Recorder::assume_value(std::string_view name, const c10::IValue& value, Nod
     return;
   }
   has_checks_ = true;
+  // What a schema says of writes, mark_written has seen; random numbers and batch_norm it hides.
+  for (const Node* each : unjudged_)
+    has_effects_ = has_effects_ || (!each->is_erased() && each->is_impure());
+  unjudged_.clear();
   effects_before_checks_ |= has_effects_;
   Node& same = is_nan ? graph_->call_function("operator.ne", {node, node})
                       : graph_->call_function("operator.eq", {node, expected});

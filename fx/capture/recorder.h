@@ -103,7 +103,8 @@ class Recorder final : public TracerBase {
   Assumptions assumptions_;
   NodeSizes sizes_;
   NodeStacks stacks_;
-  bool has_effects_ = false;  // so far: what the caller can see has changed
+  bool has_effects_ = false;           // so far: what the caller can see has changed
+  std::vector<const Node*> unjudged_;  // since the last check, not known to have none
   bool has_checks_ = false;
   bool effects_before_checks_ = false;
 };

@@ -57,6 +57,9 @@ std::vector<Symbol> symbols_of(const Program& program, const std::vector<at::Ten
       if (dim < 0 || dim >= inputs[index].dim())
         bad_mark("input " + str_repr(input) + " has no dimension " + std::to_string(dim) +
                  "; it is a " + describe(inputs[index]));
+      if (inputs[index].layout() != at::kStrided || inputs[index].is_meta())
+        bad_mark("input " + str_repr(input) + " is a " + describe(inputs[index]) +
+                 ", which cannot be repeated to other sizes");
       const std::int64_t size = inputs[index].size(dim);
       const std::string what =
           str_repr(mark.name) + ", dimension " + std::to_string(dim) + " of " + str_repr(input);
@@ -85,6 +88,7 @@ std::vector<Symbol> symbols_of(const Program& program, const std::vector<at::Ten
 // memory, since programs and operators look at it.
 at::Tensor resized(const at::Tensor& tensor,
                    const std::vector<std::pair<std::int64_t, Sizes>>& to) {
+  if (to.empty() && tensor.layout() != at::kStrided) return tensor.detach().clone();
   Sizes order(static_cast<std::size_t>(tensor.dim()));
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(

@@ -317,8 +317,7 @@ class FunctionWriter {
 
   Expr assert_call(const Node& node) {
     const Expr condition = node.num_args() > 0 ? expr(node.args()[0]) : Expr{};
-    const Expr message =
-        node.num_args() > 1 ? expr(node.args()[1]) : Expr{Type::kString, "\"\"", {}};
+    const Expr message = cpp::message_of(node.args(), nodes());
     if (message.type != Type::kString) fail(node, "a message that is no text");
     if (condition.type == Type::kTensor)
       return {Type::kNone,
@@ -335,6 +334,8 @@ class FunctionWriter {
     if (function.name() == "builtins.getattr" && args.size() == 2 &&
         args[1].kind() == Kind::kString)
       return attribute(node, expr(args[0]), args[1].to_string());
+    if (function.name() == "builtins.float" && args.size() == 1 && expr(args[0]).type == Type::kInt)
+      return {Type::kFloat, "static_cast<double>(" + expr(args[0]).text + ")", {}};
     if (!function.name().starts_with("operator.")) fail(node, "this built-in has no C++ form");
     if (name == "getitem" && args.size() == 2) return get_item(node, args[0], args[1]);
     if (name == "setitem" && args.size() == 3) return set_item(node);
@@ -365,6 +366,7 @@ class FunctionWriter {
       return {a.type, "-(" + a.text + ")", {}};
     if (args.size() != 2) fail(node, "operands that are neither tensors nor numbers");
     const Expr b = expr(args[1]);
+    if (auto compared = cpp::equality(a, b, op.infix)) return *compared;
     if (!is_number(a) || !is_number(b)) fail(node, "operands that are neither tensors nor numbers");
     const bool ints = a.type == Type::kInt && b.type == Type::kInt;
     const bool comparison = op.infix.size() == 2 || op.infix == "<" || op.infix == ">";

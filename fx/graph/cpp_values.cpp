@@ -382,4 +382,27 @@ std::string ivalue(const Argument& argument, const NodeExpr& node) {
   }
 }
 
+std::optional<Expr> equality(const Expr& a, const Expr& b, std::string_view infix) {
+  if (infix != "==" && infix != "!=") return std::nullopt;
+  const std::string op = " " + std::string(infix) + " ";
+  if (a.type == Type::kBool && b.type == Type::kBool)
+    return Expr{Type::kBool, a.text + op + b.text, {}};
+  if (a.type != Type::kScalar) return std::nullopt;
+  // Only for nan, which differs from itself.
+  if (b.type == Type::kScalar)
+    return Expr{Type::kBool, a.text + ".toDouble()" + op + b.text + ".toDouble()", {}};
+  if (b.type != Type::kInt && b.type != Type::kFloat && b.type != Type::kBool) return std::nullopt;
+  return Expr{Type::kBool, (infix == "==" ? "" : "!") + a.text + ".equal(" + b.text + ")", {}};
+}
+
+Expr message_of(std::span<const Argument> args, const NodeExpr& node) {
+  if (args.size() < 2) return {Type::kString, "\"\"", {}};
+  const Argument& message = args[1];
+  if (message.kind() != Argument::Kind::kTuple) return expr_of(message, node);
+  Expr out{Type::kString, {}, {}};
+  for (const Argument& part : message.items())
+    out.text += (out.text.empty() ? "" : ", \" \", ") + expr_of(part, node).text;
+  return out;
+}
+
 }  // namespace fx::cpp

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,12 @@ using NodeExpr = std::function<Expr(const Node&)>;
 
 /// The expression of an argument. A list or tuple of one type becomes a vector; others are kMixed.
 Expr expr_of(const Argument& argument, const NodeExpr& node);
+
+/// `a == b` or `a != b` of bools and at::Scalars; nothing for other types and operators.
+std::optional<Expr> equality(const Expr& a, const Expr& b, std::string_view infix);
+/// What TORCH_CHECK is given for the message in the arguments of an assertion: nothing, a text, or
+/// the parts of a tuple.
+Expr message_of(std::span<const Argument> args, const NodeExpr& node);
 
 /// `argument` as an expression for `parameter` of a schema, or nothing when it does not fit.
 /// @param wrap_numbers a number may stand for a tensor.

@@ -54,6 +54,16 @@ TEST(Assumptions, bools_ints_and_nan_are_checked) {
   EXPECT_FX_ERROR((*of_nan)(torch::tensor(1.f)), RunError, kNodeFailed, "and now 1.0");
 }
 
+TEST(Assumptions, checks_are_in_generated_code) {
+  auto gm = make_fx(halve_if_large, {torch::tensor({2.f, 4.f})});
+  EXPECT_THAT(gm->code(), testing::HasSubstr(".equal(4.0)"));
+  EXPECT_THAT(gm->code(), testing::HasSubstr("when it was captured, and now\", \" \", item,"));
+  EXPECT_THAT(gm->python_code(), testing::HasSubstr("torch._assert(eq, ("));
+  gm = make_fx([](Tensor x, Tensor y) { return torch::equal(x, y) ? x : x + y; },
+               {torch::ones({2}), torch::ones({2})});
+  EXPECT_THAT(gm->code(), testing::HasSubstr("TORCH_CHECK("));
+}
+
 TEST(Assumptions, have_the_line_of_the_program) {
   auto gm = make_fx(halve_if_large, {torch::tensor({2.f, 4.f})});
   const auto values = of_kind(*gm, Assumption::Kind::kValue);
