@@ -76,8 +76,8 @@ TEST(Info, FlopsFollowFromTheSizesInTheFile) {
             (Json{{"name", "aten::conv2d"}, {"flops", conv1 + conv2 + conv3}}));
   EXPECT_EQ(flops.at("calls_of_unknown_size"), 0);
   EXPECT_THAT(run_tool({"info", digits()}).out, HasSubstr(" FLOPs a call for s77 = 1"));
-  // A recurrent cell, scanned; a loop counts as one step.
-  EXPECT_GT(info({zoo("scan")}).at("flops").at("total").get<int>(), 0);
+  // A cell of [2, 4] by [4, 4] in a scan; a loop counts as one step.
+  EXPECT_EQ(info({zoo("scan")}).at("flops").at("total"), 2 * (2 * 2 * 4 * 4)) << "two steps";
   EXPECT_EQ(info({zoo("while_loop")}).at("flops").at("has_loops"), true);
 }
 
