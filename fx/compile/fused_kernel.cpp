@@ -284,7 +284,8 @@ FusedKernel::Statistics FusedKernel::statistics() const {
 std::vector<const Kernel*> FusedKernel::kernels() const {
   std::vector<const Kernel*> out;
   for (const Variant* v = variants_.load(std::memory_order_acquire); v; v = v->next.get())
-    if (v->kernel) out.push_back(v->kernel.get());
+    for (const Kernel* kernel = v->kernel.get(); kernel; kernel = kernel->second())
+      out.push_back(kernel);
   return out;
 }
 

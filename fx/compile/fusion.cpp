@@ -52,6 +52,7 @@ class FusionPlanner {
     bool view = false;         // costs nothing: its argument read through other indices
     bool worthwhile = false;   // a kernel of this alone beats the operator
     bool has_windows = false;  // reads elements several times: who computes them keeps own loops
+    bool scatters = false;     // ends its kernel: its result is whole only then
     bool joins_parts = false;  // puts its arguments together: each element comes from one of them
     Domain domain;
     int group = kNone;
@@ -59,6 +60,7 @@ class FusionPlanner {
   struct Group {
     std::vector<Node*> nodes;
     Domain domain;
+    bool closed = false;  // nothing joins any more
     int merged_into = kNone;
   };
 
@@ -152,6 +154,7 @@ class FusionPlanner {
     }
     std::size_t operations = 0;
     bool expensive = false;
+    bool scans = false;           // faster than the operator: in vectors, not element by element
     std::map<ExprId, int> reads;  // through other indices
     std::optional<Domain> reducing;
     for (std::size_t id = first; id < program.size(); ++id) {
@@ -163,15 +166,37 @@ class FusionPlanner {
       if (e.kind == Expr::Kind::kPad || e.kind == Expr::Kind::kGather) ++operations;
       if (e.kind == Expr::Kind::kPad || e.kind == Expr::Kind::kView) ++reads[e.args[0]];
       info.joins_parts |= e.kind == Expr::Kind::kPad;
-      if (e.kind != Expr::Kind::kReduce) continue;
+      if (e.kind == Expr::Kind::kScan) {
+        if (e.in_order && e.reduced.back()) {
+          info.supported = false;
+          plan_.reasons[&node] = "a scan in order along the innermost dimension";
+          return;
+        }
+        scans = true;
+      }
+      const bool is_scatter = e.kind == Expr::Kind::kScatter;
+      if (e.kind != Expr::Kind::kReduce && e.kind != Expr::Kind::kScan && !is_scatter) continue;
       ++operations;
-      const Expr& arg = program[e.args[0]];
+      const Expr& arg = program[e.args[is_scatter ? 1 : 0]];
       Domain domain;
+      std::vector<bool> reduced = e.reduced;
+      if (is_scatter) {
+        reduced.assign(arg.dims.size(), true);
+        for (const Affine& at : e.at)
+          for (const Affine::Term& term : at.terms)
+            reduced[static_cast<std::size_t>(term.axis)] = false;
+        info.scatters = true;
+      }
       for (std::size_t d = 0; d < arg.dims.size(); ++d)
         if (const Dim dim = program.shapes().find(arg.dims[d]); dim != kOne) {
           domain.dims.push_back(dim);
-          domain.reduced.push_back(e.reduced[d]);
+          domain.reduced.push_back(reduced[d]);
         }
+      if (is_scatter && (domain.reduced.empty() || domain.reduced.back())) {
+        info.supported = false;
+        plan_.reasons[&node] = "places that may be equal in the innermost dimension";
+        return;
+      }
       if (reducing && (reducing->dims != domain.dims || reducing->reduced != domain.reduced)) {
         info.supported = false;
         plan_.reasons[&node] = "reductions over different dimensions";
@@ -199,7 +224,8 @@ class FusionPlanner {
         if (Dims dims = canonical(tensor.dims); dims.size() >= info.domain.dims.size())
           info.domain.dims = std::move(dims);
     }
-    info.worthwhile = !info.joins_parts && (operations >= 3 || (expensive && operations >= 2));
+    info.worthwhile = scans || info.scatters ||
+                      (!info.joins_parts && (operations >= 3 || (expensive && operations >= 2)));
   }
 
   // --- groups
@@ -252,8 +278,13 @@ class FusionPlanner {
   // A group that computes nothing but parts of the result of `node`, each element at most once: it
   // can be computed in the loops of the result.
   bool is_part(int candidate, const Node& node) const {
+    return infos_.at(&node).joins_parts && is_only_for(candidate, node);
+  }
+
+  // Whether nothing but `node` needs what a group without reductions computes.
+  bool is_only_for(int candidate, const Node& node) const {
     const Group& group = groups_[static_cast<std::size_t>(candidate)];
-    if (!infos_.at(&node).joins_parts || !group.domain.reduced.empty()) return false;
+    if (!group.domain.reduced.empty()) return false;
     return std::all_of(group.nodes.begin(), group.nodes.end(), [&](const Node* member) {
       const UserRange users = member->users();
       return std::all_of(users.begin(), users.end(), [&](const Node* user) {
@@ -332,6 +363,7 @@ class FusionPlanner {
     // The latest group first: it is the one whose values are still in cache.
     for (auto it = candidates.rbegin(); it != candidates.rend(); ++it) {
       const Group& group = groups_[static_cast<std::size_t>(*it)];
+      if (group.closed || (info.scatters && !is_only_for(*it, node))) continue;
       const Domain& mine =
           own == kNone ? info.domain : groups_[static_cast<std::size_t>(own)].domain;
       std::optional<Domain> domain = joint(group.domain, mine);
@@ -368,6 +400,7 @@ class FusionPlanner {
       info.group = static_cast<int>(groups_.size());
       groups_.push_back({.nodes = {&node}, .domain = info.domain});
     }
+    groups_[static_cast<std::size_t>(info.group)].closed |= info.scatters;
   }
 
   void join(int from, int into, Domain domain) {

@@ -67,7 +67,35 @@ Kernel::Kernel(std::string name, TensorProgram program, std::vector<Tensor> outp
       program_(std::move(program)),
       outputs_(std::move(outputs)),
       orders_(std::move(orders)),
-      nest_(build_nest(program_, outputs_, name_)) {
+      nest_(first_nest(program_, outputs_, name_)) {
+  if (const Expr& output = program_[outputs_[0]]; output.kind == Expr::Kind::kScatter)
+    second_.reset(new Kernel(name_ + "_scatter", program_, outputs_, orders_, Scatters()));
+  look_up();
+}
+
+Kernel::Kernel(std::string name, TensorProgram program, std::vector<Tensor> outputs,
+               std::vector<DimOrder> orders, Scatters)
+    : name_(std::move(name)),
+      program_(std::move(program)),
+      outputs_(std::move(outputs)),
+      orders_(std::move(orders)),
+      nest_(build_scatter_nest(program_, outputs_[0], name_)) {
+  look_up();
+}
+
+// Of a scatter: what it stores into.
+Nest Kernel::first_nest(TensorProgram& program, const std::vector<Tensor>& outputs,
+                        const std::string& name) {
+  const Expr& output = program[outputs[0]];
+  if (outputs.size() > 1 || output.kind != Expr::Kind::kScatter)
+    return build_nest(program, outputs, name);
+  const Expr& into = program[output.args[0]];
+  const Tensor first{.id = output.args[0], .type = into.type, .dims = into.dims};
+  return build_nest(program, {&first, 1}, name);
+}
+
+// What a call needs, from the nest and the shapes.
+void Kernel::look_up() {
   const Shapes& shapes = program_.shapes();
   input_dims_.resize(static_cast<std::size_t>(program_.num_inputs()));
   input_types_.resize(input_dims_.size());
@@ -157,7 +185,7 @@ std::size_t Kernel::num_codes() const {
   std::size_t count = 0;
   for (const Code* code = codes_.load(std::memory_order_acquire); code; code = code->next.get())
     count += code->code ? 1 : 0;
-  return count;
+  return count + (second_ ? second_->num_codes() : 0);
 }
 
 std::string Kernel::code_text(CodeStage stage) const {
@@ -204,13 +232,16 @@ bool Kernel::bind_sizes(std::span<const at::Tensor> inputs, std::span<std::int64
 }
 
 bool Kernel::prepare(std::span<const at::Tensor> inputs) const {
-  return Call(*this).prepare(inputs);
+  c10::SmallVector<at::Tensor, 4> outputs;
+  return Call(*this).prepare(inputs, outputs) &&
+         (!second_ || Call(*second_).prepare(inputs, outputs));
 }
 
 bool Kernel::run(std::span<const at::Tensor> inputs, c10::SmallVectorImpl<at::Tensor>& outputs,
                  std::span<const std::int64_t> scalars) const {
   if (scalars.size() != static_cast<std::size_t>(program_.num_scalars())) return false;
-  return Call(*this, scalars).run(inputs, outputs);
+  return Call(*this, scalars).run(inputs, outputs) &&
+         (!second_ || Call(*second_, scalars).run(inputs, outputs));
 }
 
 }  // namespace fx::loops

@@ -50,6 +50,8 @@ class Kernel {
   bool prepare(std::span<const at::Tensor> inputs) const;
 
   const Nest& nest() const noexcept { return nest_; }
+  /// Of a scatter: what runs behind it and stores into its result; else null.
+  const Kernel* second() const noexcept { return second_.get(); }
   const TensorProgram& program() const noexcept { return program_; }
   /// How many pieces of machine code there are.
   std::size_t num_codes() const;
@@ -59,6 +61,13 @@ class Kernel {
  private:
   struct Code;
   class Call;
+  struct Scatters {};
+
+  Kernel(std::string name, TensorProgram program, std::vector<Tensor> outputs,
+         std::vector<DimOrder> orders, Scatters);
+  static Nest first_nest(TensorProgram& program, const std::vector<Tensor>& outputs,
+                         const std::string& name);
+  void look_up();
 
   const KernelCode* code_for(const KernelShape& shape) const;
   bool bind_sizes(std::span<const at::Tensor> inputs, std::span<std::int64_t> size_of) const;
@@ -68,6 +77,7 @@ class Kernel {
   std::vector<Tensor> outputs_;
   std::vector<DimOrder> orders_;
   Nest nest_;
+  std::unique_ptr<const Kernel> second_;
 
   // What a call checks and looks up, prepared.
   std::vector<c10::ScalarType> input_types_;

@@ -132,13 +132,15 @@ bool Kernel::Call::choose_shape() {
   reduce_ = nothing;
   lane_ = nothing;
   collect_axes(0, nest_.num_kept, kept_);
-  if (nest_.has_reductions()) {
+  if (nest_.has_rows()) {
     Axes reduced;
     collect_axes(nest_.num_kept, nest_.axes.size(), reduced);
     if (reduced.empty() || reduced.size() > 2) return false;
     const Axis& inner = reduced.back();
-    shape_.lanes_reduced =
-        kept_.empty() || lane_cost(inner, inner) <= lane_cost(kept_.back(), inner);
+    // Lanes of a scatter must be along an axis on which places differ.
+    if (nest_.scatters && (kept_.empty() || reduced.size() > 1)) return false;
+    shape_.lanes_reduced = !nest_.scatters && (kept_.empty() || lane_cost(inner, inner) <=
+                                                                    lane_cost(kept_.back(), inner));
     shape_.outer_reduced = reduced.size() == 2;
     if (shape_.outer_reduced && !shape_.lanes_reduced) {
       // There is code for two reduced axes only with lanes along them: worth it if any is adjacent.
@@ -170,7 +172,7 @@ bool Kernel::Call::choose_shape() {
     shape_.rows_apart |= nest_.operands[k].input >= 0 && bytes >= kLongRow && outer != 0 &&
                          outer != bytes && shape_.lane_strides[k] == LaneStride::kUnit;
   }
-  shape_.split = nest_.has_reductions() && worth_splitting();
+  shape_.split = !nest_.reductions.empty() && nest_.scans.empty() && worth_splitting();
   return true;
 }
 
@@ -181,11 +183,13 @@ bool Kernel::Call::bind(std::span<const at::Tensor> inputs,
   if (inputs.size() != kernel_.input_dims_.size() || !kernel_.bind_sizes(inputs, sizes_))
     return false;
   for (Dim root : kernel_.axis_roots_) empty_ |= size_of(root) == 0;
-  if (empty_ && nest_.has_reductions()) return false;
+  if (empty_ && nest_.has_rows()) return false;
   const c10::DeviceType device = inputs.empty() ? at::kCPU : inputs[0].device().type();
-  outputs.clear();
-  for (std::size_t i = 0; i < kernel_.outputs_.size(); ++i)
-    outputs.push_back(make_output(i, device));
+  if (!nest_.scatters) {
+    outputs.clear();
+    for (std::size_t i = 0; i < kernel_.outputs_.size(); ++i)
+      outputs.push_back(make_output(i, device));
+  }
   if (empty_) return true;
   for (const NestOperand& operand : nest_.operands) {
     tensors_.push_back(operand.is_index()   ? nullptr
@@ -199,8 +203,8 @@ bool Kernel::Call::bind(std::span<const at::Tensor> inputs,
   return code_ != nullptr;
 }
 
-bool Kernel::Call::prepare(std::span<const at::Tensor> inputs) {
-  c10::SmallVector<at::Tensor, 4> outputs;
+bool Kernel::Call::prepare(std::span<const at::Tensor> inputs,
+                           c10::SmallVectorImpl<at::Tensor>& outputs) {
   return bind(inputs, outputs);
 }
 
@@ -250,7 +254,7 @@ std::int32_t Kernel::Call::run_all() {
   if (threads <= 1 || rows * row_work < 2 * kGrain) return run_rows(0, rows, 0, lane_.size);
 
   std::atomic<std::int32_t> trapped{0};
-  if (rows >= 4 * threads || (nest_.has_reductions() && shape_.lanes_reduced)) {
+  if (rows >= 4 * threads || (nest_.has_rows() && shape_.lanes_reduced)) {
     const std::int64_t grain =
         std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, row_work));
     parallel_for(rows, grain, [&](std::int64_t begin, std::int64_t end) {

@@ -15,14 +15,15 @@ inline char* moved(char* pointer, std::int64_t bytes) {
   return reinterpret_cast<char*>(reinterpret_cast<std::intptr_t>(pointer) + bytes);
 }
 
-/// One call of a kernel: checks sizes, makes the outputs, brings the axes into the form of the
-/// machine code (lanes, rows, and loops around them), and runs it on all threads that are worth it.
+/// One call of a kernel: checks sizes, makes the outputs (of a scatter: takes them), brings the
+/// axes into the form of the machine code (lanes, rows, and loops around them), and runs it on all
+/// threads that are worth it.
 class Kernel::Call {
  public:
   explicit Call(const Kernel& kernel, std::span<const std::int64_t> scalars = {})
       : kernel_(kernel), nest_(kernel.nest_), scalars_(scalars) {}
 
-  bool prepare(std::span<const at::Tensor> inputs);
+  bool prepare(std::span<const at::Tensor> inputs, c10::SmallVectorImpl<at::Tensor>& outputs);
   bool run(std::span<const at::Tensor> inputs, c10::SmallVectorImpl<at::Tensor>& outputs);
 
  private:

@@ -28,6 +28,7 @@ int arity(Op op) {
 
 bool is_expensive(Op op) {
   switch (op) {
+    case Op::kScan:  // cannot be computed again
     case Op::kDiv:
     case Op::kSqrt:
     case Op::kTruncDiv:

@@ -7,22 +7,41 @@
 
 /// Elements chosen by indices that a tensor holds, and the indices of chosen elements.
 namespace fx::loops {
-namespace {
 
-// An argument that holds indices, as int64.
-Num indices(const Call& call, const Num& index) {
+Num indices_of(const Call& call, const Num& index) {
   if (index.type() != c10::ScalarType::Long && index.type() != c10::ScalarType::Int)
     call.unsupported("indices that are no integers");
   return index.cast(c10::ScalarType::Long);
 }
 
-Num size_of(const Num& x, std::int64_t dim) {
+Num index_in(const Num& x, std::int64_t dim, Num index, bool wraps) {
   const std::int64_t dims[] = {dim};
-  return x.extent(dims);
+  const Num size = x.extent(dims);
+  if (wraps) index = select(index < 0, index + size, index);
+  return index.apply(Op::kBounded, size);
 }
 
-// Fails like eager where an index is not in [0, size).
-Num bounded(const Num& index, const Num& size) { return index.apply(Op::kBounded, size); }
+IndexList index_list(const Call& call, const Num& x) {
+  const LowerArg* list = call.find("indices");
+  if (list == nullptr || static_cast<std::int64_t>(list->items.size()) > x.dim())
+    call.unsupported("other indices");
+  IndexList out;
+  for (std::size_t d = 0; d < list->items.size(); ++d) {
+    const LowerArg& item = list->items[d];
+    if (!item.tensor && item.constant.isNone()) continue;
+    if (!item.tensor || item.is_number) call.unsupported("a constant tensor");
+    if (out.indices.empty()) out.first = static_cast<std::int64_t>(d);
+    // Indices that do not stand together go to the front.
+    if (static_cast<std::int64_t>(d) != out.first + static_cast<std::int64_t>(out.indices.size()))
+      call.unsupported("indices that do not stand together");
+    out.indices.push_back(indices_of(call, Num(call.program(), *item.tensor)));
+  }
+  if (out.indices.empty() || out.indices.size() > 2)
+    call.unsupported("other than one or two indices");
+  return out;
+}
+
+namespace {
 
 // `x` with dimensions [first, first + count) replaced by the dimensions of the indices, which count
 // from the end where they are negative if `wraps`.
@@ -47,10 +66,7 @@ Tensor replaced(const Call& call, const Num& x, std::int64_t first, std::vector<
   std::vector<int> gathered;
   Tensors values;
   for (std::int64_t k = 0; k < count; ++k) {
-    Num i = index[static_cast<std::size_t>(k)];
-    const Num size = size_of(x, first + k);
-    if (wraps) i = select(i < 0, i + size, i);
-    Tensor value = bounded(i, size).tensor();
+    Tensor value = index_in(x, first + k, index[static_cast<std::size_t>(k)], wraps).tensor();
     // Behind the dimensions that follow in the result.
     value = program.expand(value, chosen);
     for (std::int64_t d = first + count; d < x.dim(); ++d)
@@ -69,9 +85,7 @@ Num first_extremum(const Call& call, const Num& x, const std::vector<std::int64_
   Num place = call.number(c10::ScalarType::Long, 0);
   std::vector<std::int64_t> behind;
   for (auto dim = dims.rbegin(); dim != dims.rend(); ++dim) {
-    Tensor index = program.index(x.tensor().dims[static_cast<std::size_t>(*dim)]);
-    for (std::int64_t d = *dim + 1; d < x.dim(); ++d) index = program.unsqueeze(index, index.dim());
-    const Num here(program, index);
+    const Num here = index_along(program, x.tensor().dims, static_cast<std::size_t>(*dim));
     place = behind.empty() ? here : here * x.extent(behind) + place;
     behind.push_back(*dim);
   }
@@ -118,40 +132,25 @@ Tensors extremum_along(const Call& call, bool max) {
 Tensors lower_embedding(const Call& call) {
   const Num weight = call.tensor("weight");
   if (weight.dim() != 2) call.unsupported("weights of other than two dimensions");
-  return {replaced(call, weight, 0, {indices(call, call.tensor("indices"))}, false)};
+  return {replaced(call, weight, 0, {indices_of(call, call.tensor("indices"))}, false)};
 }
 
 Tensors lower_index_select(const Call& call) {
   const Num x = call.tensor("self");
-  const Num index = indices(call, call.tensor("index"));
+  const Num index = indices_of(call, call.tensor("index"));
   if (x.dim() == 0 || index.dim() != 1) call.unsupported("an index of other than one dimension");
   return {replaced(call, x, wrap_dim(call.integer("dim"), x.dim()), {index}, false)};
 }
 
 Tensors lower_index(const Call& call) {
   const Num x = call.tensor("self");
-  const LowerArg* list = call.find("indices");
-  if (list == nullptr || static_cast<std::int64_t>(list->items.size()) > x.dim())
-    call.unsupported("other indices");
-  std::vector<Num> index;
-  std::int64_t first = 0;
-  for (std::size_t d = 0; d < list->items.size(); ++d) {
-    const LowerArg& item = list->items[d];
-    if (!item.tensor && item.constant.isNone()) continue;
-    if (!item.tensor || item.is_number) call.unsupported("a constant tensor");
-    if (index.empty()) first = static_cast<std::int64_t>(d);
-    // Indices that do not stand together go to the front.
-    if (static_cast<std::int64_t>(d) != first + static_cast<std::int64_t>(index.size()))
-      call.unsupported("indices that do not stand together");
-    index.push_back(indices(call, Num(call.program(), *item.tensor)));
-  }
-  if (index.empty() || index.size() > 2) call.unsupported("other than one or two indices");
-  return {replaced(call, x, first, std::move(index), true)};
+  IndexList list = index_list(call, x);
+  return {replaced(call, x, list.first, std::move(list.indices), true)};
 }
 
 Tensors lower_gather(const Call& call) {
   const Num x = call.tensor("self");
-  const Num index = indices(call, call.tensor("index"));
+  const Num index = indices_of(call, call.tensor("index"));
   if (x.dim() == 0 || index.dim() != x.dim()) call.unsupported("an index of other dimensions");
   const std::int64_t dim = wrap_dim(call.integer("dim"), x.dim());
   Shapes& shapes = call.program().shapes();
@@ -163,7 +162,7 @@ Tensors lower_gather(const Call& call) {
     else
       assume_at_most(shapes, index.tensor().dims[k], x.tensor().dims[k]);
   }
-  const Tensor value = bounded(index, size_of(x, dim)).tensor();
+  const Tensor value = index_in(x, dim, index, false).tensor();
   return {call.program().gather(x.tensor(), index.tensor().dims, std::move(at),
                                 {static_cast<int>(dim)}, {&value, 1})};
 }

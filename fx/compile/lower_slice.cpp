@@ -27,6 +27,12 @@ Tensor part_of(TensorProgram& program, const Tensor& x, std::int64_t dim, Dim st
   return program.view(x, std::move(dims), std::move(at));
 }
 
+Num index_along(TensorProgram& program, const Dims& dims, std::size_t dim) {
+  Tensor index = program.index(dims[dim]);
+  for (std::size_t d = dim + 1; d < dims.size(); ++d) index = program.unsqueeze(index, index.dim());
+  return {program, std::move(index)};
+}
+
 void assume_at_most(Shapes& shapes, Dim a, Dim b) { shapes.unify(shapes.min(a, b), a); }
 
 namespace {

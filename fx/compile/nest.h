@@ -33,7 +33,7 @@ struct NestValue {
   /// (-1: always read), then the indices in the operand's gathered dimensions.
   std::array<ValueId, 3> args = {-1, -1, -1};
   /// Of a load or an index: the operand; of a scalar: which one; of an extent: index in
-  /// Nest::extents; of a reduced value: the reduction.
+  /// Nest::extents; of a reduced value: the reduction; of a scan: which one.
   int index = 0;
   c10::Scalar number = 0;  ///< of a constant
 
@@ -68,9 +68,18 @@ struct NestReduction {
   int stage = 0;  ///< of its loop
 };
 
+/// A reduction of which each element of the row gets what there is so far. The value before the
+/// first element is that of nothing; it is carried from one element to the next.
+struct NestScan {
+  Reduce reduce;
+  bool in_order;  ///< see Expr
+  friend bool operator==(const NestScan&, const NestScan&) = default;
+};
+
 struct NestStore {
   int operand;
   ValueId value;
+  std::vector<ValueId> gathered = {};  ///< the indices in the operand's gathered dimensions
   bool element = false;
   int stage = 0;  ///< element: the loop; else: before that loop, or after the last
 };
@@ -96,15 +105,22 @@ struct Nest {
   std::vector<NestOperand> operands;
   std::vector<NestValue> values;
   std::vector<NestReduction> reductions;
+  std::vector<NestScan> scans;
   std::vector<NestStore> stores;
   std::vector<Dims> extents;  ///< products of sizes that values refer to
+
+  /// Stores are to computed places, which differ along the kept axes; rows go in order along the
+  /// reduced ones, and read what they stored. The operands of outputs are read too.
+  bool scatters = false;
 
   // The schedule. With n loops, rows[s] stands before loop s, and rows[n] after the last.
   std::vector<std::vector<NestStep>> loops;
   std::vector<std::vector<NestStep>> rows;
   std::vector<c10::ScalarType> scratch;  ///< type of each scratch row
 
-  bool has_reductions() const noexcept { return !reductions.empty(); }
+  /// Whether loops run along reduced axes, since something depends on their order or on all of
+  /// them.
+  bool has_rows() const noexcept { return !reductions.empty() || !scans.empty() || scatters; }
   /// The nest as text, one line a step; stable, for tests and people.
   std::string str(const Shapes& shapes) const;
 };
@@ -114,5 +130,10 @@ struct Nest {
 /// factors. May assume more about sizes in the program's shapes.
 /// @throws Unsupported when the outputs do not fit one nest.
 Nest build_nest(TensorProgram& program, std::span<const Tensor> outputs, std::string name = "nest");
+
+/// The nest that stores the values of `output`, a scatter, into what is there already: its args[0].
+/// Its axes are the dimensions of the values, kept those along which the places differ.
+/// @throws Unsupported when something in it needs loops of its own.
+Nest build_scatter_nest(TensorProgram& program, const Tensor& output, std::string name);
 
 }  // namespace fx::loops

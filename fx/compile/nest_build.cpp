@@ -35,6 +35,42 @@ class NestBuilder {
     return std::move(nest_);
   }
 
+  Nest build_scatter(const Tensor& output) {
+    const Expr scatter = program_[output];
+    FX_ASSERT(scatter.kind == Expr::Kind::kScatter, "a scatter wanted");
+    const Expr& values = program_[scatter.args[1]];
+    nest_.scatters = true;
+    const AxisMap map = choose_axes_of_scatter(scatter, values);
+    // Its place: where the dimensions of the values have the indices of the axes.
+    AxisMap place;
+    for (const Affine& at : scatter.at) place.push_back(substitute(shapes_, at, map));
+    std::vector<ValueId> gathered;
+    NestOperand operand = operand_at(scatter.type, place);
+    operand.output = 0;
+    for (std::size_t i = 0; i < scatter.gathered.size(); ++i) {
+      const ExprId id = scatter.args[2 + i];
+      gathered.push_back(evaluate({id, broadcast_map(program_[id], map), kNone}));
+      operand.gathered.push_back({scatter.gathered[i], kOne});
+    }
+    if (gathered.size() > kMaxGathered) throw Unsupported("more than two gathered dimensions");
+    ValueId value = evaluate({scatter.args[1], map, kNone});
+    const int index = add_operand(std::move(operand));
+    if (scatter.accumulates) {
+      NestValue before{.op = Op::kLoad, .type = scatter.type, .index = index};
+      std::copy(gathered.begin(), gathered.end(), before.args.begin() + 1);
+      const auto cast = [this](ValueId from, c10::ScalarType type) {
+        return nest_.values[static_cast<std::size_t>(from)].type == type
+                   ? from
+                   : add(Op::kCast, type, from, kNone);
+      };
+      const c10::ScalarType wide = nest_.values[static_cast<std::size_t>(value)].type;
+      const ValueId old = cast(add(std::move(before)), wide);
+      value = cast(add(op_of(scatter.reduce), wide, old, value), scatter.type);
+    }
+    nest_.stores.push_back({.operand = index, .value = value, .gathered = std::move(gathered)});
+    return std::move(nest_);
+  }
+
  private:
   static constexpr ValueId kNone = -1;
 
@@ -62,7 +98,8 @@ class NestBuilder {
     ExprId reduction = kNone;
     visit(outputs, [&](ExprId id, const Expr& expr) {
       // The last in the program sees the widest domain: those before it were broadcast to it.
-      if (expr.kind == Expr::Kind::kReduce) reduction = std::max(reduction, id);
+      if (expr.kind == Expr::Kind::kReduce || expr.kind == Expr::Kind::kScan)
+        reduction = std::max(reduction, id);
       if (expr.kind == Expr::Kind::kReshape)
         collect_factors(shapes_, expr, program_[expr.args[0]].dims, factors_);
     });
@@ -94,6 +131,43 @@ class NestBuilder {
       }
       if (!reduced) nest_.num_kept = nest_.axes.size();
     }
+  }
+
+  // The axes of a scatter: the dimensions of the values, kept those that places move along by
+  // themselves, so that no two of them are the same.
+  AxisMap choose_axes_of_scatter(const Expr& scatter, const Expr& values) {
+    AxisMap map(values.dims.size());
+    std::vector<bool> differ(values.dims.size());
+    for (const Affine& at : scatter.at)
+      for (const Affine::Term& term : at.terms) differ[static_cast<std::size_t>(term.axis)] = true;
+    for (const bool kept : {true, false}) {
+      for (std::size_t d = 0; d < map.size(); ++d) {
+        const Dim dim = shapes_.find(values.dims[d]);
+        if (dim == kOne || differ[d] != kept) continue;
+        map[d].affine = Affine::of_axis(static_cast<int>(nest_.axes.size()));
+        nest_.axes.push_back(dim);
+      }
+      if (kept) nest_.num_kept = nest_.axes.size();
+    }
+    return map;
+  }
+
+  static Op op_of(Reduce reduce) {
+    switch (reduce) {
+      case Reduce::kSum:
+        return Op::kAdd;
+      case Reduce::kProd:
+        return Op::kMul;
+      case Reduce::kMax:
+        return Op::kMaximum;
+      case Reduce::kMin:
+        return Op::kMinimum;
+      case Reduce::kAny:
+        return Op::kBitOr;
+      case Reduce::kAll:
+        break;
+    }
+    return Op::kBitAnd;
   }
 
   void add_axes(Dim dim, int depth) {
@@ -332,18 +406,30 @@ class NestBuilder {
                       ? inside
                       : add(Op::kBitAnd, c10::ScalarType::Bool, place.guard, inside)};
         break;
+      case Expr::Kind::kScatter:
+        throw Unsupported("a scatter in the middle of a kernel");
       case Expr::Kind::kReduce:
+        if (nest_.scatters) throw Unsupported("a reduction beside a scatter");
         if (place.guard != kNone) throw Unsupported("a reduction in a part of a result");
         return {id, map_of_reduced(expr, arg, place.map), kNone};
+      case Expr::Kind::kScan:
+        if (nest_.scatters) throw Unsupported("a scan beside a scatter");
+        if (place.guard != kNone) throw Unsupported("a scan in a part of a result");
+        check_scanned(expr, place.map);
+        return {id, place.map, kNone};
       default:
         break;
     }
-    // Broadcast to the dimensions of `expr`.
+    return {id, broadcast_map(arg, place.map), place.guard};
+  }
+
+  // Where `arg` is read that was broadcast to dimensions with the indices `to`.
+  AxisMap broadcast_map(const Expr& arg, const AxisMap& to) const {
     AxisMap map;
-    const std::size_t offset = place.map.size() - arg.dims.size();
+    const std::size_t offset = to.size() - arg.dims.size();
     for (std::size_t d = 0; d < arg.dims.size(); ++d)
-      map.push_back(shapes_.find(arg.dims[d]) == kOne ? AxisIndex{} : place.map[offset + d]);
-    return {id, std::move(map), place.guard};
+      map.push_back(shapes_.find(arg.dims[d]) == kOne ? AxisIndex{} : to[offset + d]);
+    return map;
   }
 
   // Of a view, a pad or a gather.
@@ -393,6 +479,22 @@ class NestBuilder {
     return out;
   }
 
+  // A scan goes along the one reduced axis from its begin to its end, once for each row.
+  void check_scanned(const Expr& expr, const AxisMap& map) const {
+    bool fits = nest_.axes.size() == nest_.num_kept + 1;
+    for (std::size_t d = 0; d < map.size(); ++d) {
+      if (expr.reduced[d]) {
+        fits &= map[d] == AxisIndex{Affine::of_axis(static_cast<int>(nest_.num_kept))} &&
+                shapes_.same(expr.dims[d], nest_.axes.back());
+      } else {
+        fits &= map[d].values.empty();
+        for (const Affine::Term& term : map[d].affine.terms)
+          fits &= term.axis < static_cast<int>(nest_.num_kept);
+      }
+    }
+    if (!fits) throw Unsupported("a scan along another dimension");
+  }
+
   ValueId make(const Expr& expr, const Place& place, const std::vector<ValueId>& args,
                ValueId inside) {
     switch (expr.kind) {
@@ -415,6 +517,8 @@ class NestBuilder {
       case Expr::Kind::kReshape:
       case Expr::Kind::kGather:
         return args[0];
+      case Expr::Kind::kScatter:
+        break;
       case Expr::Kind::kPad:
         return add({.op = Op::kSelect, .type = expr.type, .args = {inside, args[0], args[1]}});
       case Expr::Kind::kReduce: {
@@ -425,6 +529,14 @@ class NestBuilder {
         if (at == nest_.reductions.end())
           nest_.reductions.push_back({.reduce = expr.reduce, .input = args[0], .type = expr.type});
         return add({.op = Op::kReduced, .type = expr.type, .index = index});
+      }
+      case Expr::Kind::kScan: {
+        const NestScan scan{.reduce = expr.reduce, .in_order = expr.in_order};
+        const auto at = std::find(nest_.scans.begin(), nest_.scans.end(), scan);
+        const auto index = static_cast<int>(at - nest_.scans.begin());
+        if (at == nest_.scans.end()) nest_.scans.push_back(scan);
+        return add(
+            {.op = Op::kScan, .type = expr.type, .args = {args[0], kNone, kNone}, .index = index});
       }
     }
     FX_ASSERT(false, "unknown kind of expression");
@@ -447,6 +559,12 @@ class NestBuilder {
 
 Nest build_nest(TensorProgram& program, std::span<const Tensor> outputs, std::string name) {
   Nest nest = NestBuilder(program, std::move(name)).build(outputs);
+  schedule(nest);
+  return nest;
+}
+
+Nest build_scatter_nest(TensorProgram& program, const Tensor& output, std::string name) {
+  Nest nest = NestBuilder(program, std::move(name)).build_scatter(output);
   schedule(nest);
   return nest;
 }

@@ -44,15 +44,22 @@ std::string indices_text(const Nest& nest, const Shapes& shapes, const NestOpera
   return out;
 }
 
-std::string load_text(const Nest& nest, const Shapes& shapes, const NestValue& load) {
-  const auto at = static_cast<std::size_t>(load.index);
+// An element of an operand, and where it is in gathered dimensions.
+std::string place_text(const Nest& nest, const Shapes& shapes, std::size_t at,
+                       const ValueId* gathered) {
   const NestOperand& operand = nest.operands[at];
   std::string out = operand_text(nest, at) + "[" + indices_text(nest, shapes, operand) + "]";
   for (std::size_t i = 0; i < operand.gathered.size(); ++i) {
     const NestOperand::Step& step = operand.gathered[i];
     out += " at " + (step.step == kOne ? "" : shapes.str(step.step) + " * ") +
-           value_name(load.args[1 + i]) + " in " + std::to_string(step.dim);
+           value_name(gathered[i]) + " in " + std::to_string(step.dim);
   }
+  return out;
+}
+
+std::string load_text(const Nest& nest, const Shapes& shapes, const NestValue& load) {
+  const std::string out =
+      place_text(nest, shapes, static_cast<std::size_t>(load.index), &load.args[1]);
   return load.args[0] < 0 ? out : out + " if " + value_name(load.args[0]);
 }
 
@@ -71,8 +78,7 @@ std::string step_text(const Nest& nest, const Shapes& shapes, const NestStep& st
     case NestStep::Kind::kStore: {
       const NestStore& s = nest.stores[index];
       const auto at = static_cast<std::size_t>(s.operand);
-      return operand_text(nest, at) + "[" + indices_text(nest, shapes, nest.operands[at]) +
-             "] = " + value_name(s.value);
+      return place_text(nest, shapes, at, s.gathered.data()) + " = " + value_name(s.value);
     }
     case NestStep::Kind::kCompute:
       break;
@@ -90,6 +96,11 @@ std::string step_text(const Nest& nest, const Shapes& shapes, const NestStep& st
     }
     case Op::kReduced:
       return out + "@" + std::to_string(v.index);
+    case Op::kScan: {
+      const NestScan& scan = nest.scans[static_cast<std::size_t>(v.index)];
+      return out + "scan " + std::string(to_string(scan.reduce)) +
+             (scan.in_order ? " in order " : " ") + value_name(v.args[0]);
+    }
     case Op::kScalar:
     case Op::kExtent:
       return out + std::string(to_string(v.op)) + " " + std::to_string(v.index);
@@ -117,7 +128,7 @@ std::string Nest::str(const Shapes& shapes) const {
   for (std::size_t s = 0; s < rows.size(); ++s) {
     steps(rows[s], "  ");
     if (s < loops.size()) {
-      out += has_reductions() ? "  loop\n" : "  all\n";
+      out += has_rows() ? "  loop\n" : "  all\n";
       steps(loops[s], "    ");
     }
   }

@@ -17,7 +17,7 @@ class Scheduler {
       num_loops_ = std::max(num_loops_, reduction.stage + 1);
     for (const NestStore& store : nest_.stores)
       num_loops_ = std::max(num_loops_, store.element ? store.stage + 1 : store.stage);
-    if (!nest_.has_reductions()) num_loops_ = 1;
+    if (!nest_.has_rows()) num_loops_ = 1;
     choose_kept();
     nest_.loops.resize(static_cast<std::size_t>(num_loops_));
     nest_.rows.resize(static_cast<std::size_t>(num_loops_) + 1);
@@ -30,7 +30,7 @@ class Scheduler {
 
   // Values stand behind their arguments, also those of reductions: one pass is enough.
   void find_stages() {
-    const bool reduces = nest_.has_reductions();
+    const bool reduces = nest_.has_rows();
     for (NestValue& v : nest_.values) {
       if (v.op == Op::kReduced) {
         NestReduction& reduction = nest_.reductions[static_cast<std::size_t>(v.index)];
@@ -39,9 +39,12 @@ class Scheduler {
       } else if (v.op == Op::kLoad || v.op == Op::kIndex) {
         const NestOperand& operand = nest_.operands[static_cast<std::size_t>(v.index)];
         // Without reductions the one loop has a single element.
+        // What a scatter reads is what it stored before.
+        v.element |= operand.output >= 0;
         for (std::size_t axis = nest_.num_kept; reduces && axis < nest_.axes.size(); ++axis)
           v.element |= !operand.steps_of_axis[axis].empty();
       }
+      if (v.op == Op::kScan) v.element = true;
       for (ValueId arg : v.args) {
         if (arg < 0) continue;
         v.element |= value(arg).element;
@@ -52,7 +55,7 @@ class Scheduler {
     for (NestStore& store : nest_.stores) {
       store.stage = value(store.value).stage;
       const NestOperand& operand = nest_.operands[static_cast<std::size_t>(store.operand)];
-      store.element = !reduces;
+      store.element = !reduces || nest_.scatters;
       for (std::size_t axis = nest_.num_kept; axis < nest_.axes.size(); ++axis)
         store.element |= !operand.steps_of_axis[axis].empty();
     }
@@ -72,6 +75,9 @@ class Scheduler {
       if (s.element)
         last_use[static_cast<std::size_t>(s.value)] =
             std::max(last_use[static_cast<std::size_t>(s.value)], s.stage);
+    // A scatter has one loop.
+    for (const NestStore& s : nest_.stores)
+      for (ValueId index : s.gathered) last_use[static_cast<std::size_t>(index)] = s.stage;
     for (std::size_t i = nest_.values.size(); i-- > 0;) {
       const NestValue& v = nest_.values[i];
       if (!v.element || last_use[i] < 0) continue;
@@ -110,6 +116,7 @@ class Scheduler {
       }
     for (std::size_t i = 0; i < nest_.stores.size(); ++i)
       if (const NestStore& s = nest_.stores[i]; s.element && s.stage == stage) {
+        for (ValueId index : s.gathered) compute(index, stage, steps);
         compute(s.value, stage, steps);
         steps.push_back({NestStep::Kind::kStore, static_cast<int>(i)});
       }

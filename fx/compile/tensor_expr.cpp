@@ -33,6 +33,8 @@ std::size_t hash_of(const Expr& e) {
   for (int n : e.parts) add(n);
   for (Dim factor : e.factors) add(factor);
   for (bool r : e.reduced) add(r);
+  add(e.accumulates);
+  add(e.in_order);
   if (e.number.isFloatingPoint())
     add(std::bit_cast<std::uint64_t>(e.number.toDouble()));
   else
@@ -42,7 +44,8 @@ std::size_t hash_of(const Expr& e) {
 
 bool equal(const Expr& a, const Expr& b) {
   return a.kind == b.kind && a.type == b.type && a.dims == b.dims && a.op == b.op &&
-         a.reduce == b.reduce && a.args == b.args && a.reduced == b.reduced && a.at == b.at &&
+         a.reduce == b.reduce && a.args == b.args && a.reduced == b.reduced &&
+         a.accumulates == b.accumulates && a.in_order == b.in_order && a.at == b.at &&
          a.guards == b.guards && a.gathered == b.gathered && a.parts == b.parts &&
          a.factors == b.factors && a.index == b.index && same_number(a.number, b.number);
 }
@@ -59,6 +62,7 @@ bool takes(Op op, c10::ScalarType type) {
     case Op::kLoad:
     case Op::kIndex:
     case Op::kReduced:
+    case Op::kScan:
     case Op::kCast:
       return false;
     case Op::kBounded:
@@ -231,6 +235,21 @@ Tensor TensorProgram::reduce(Reduce reduce, const Tensor& tensor,
   return out.size() == kept.size() ? result : view(result, std::move(out), std::move(map));
 }
 
+Tensor TensorProgram::scan(Reduce reduce, const Tensor& tensor, std::int64_t dim, bool in_order) {
+  const auto at = static_cast<std::size_t>(dim);
+  FX_ASSERT(reduce != Reduce::kAny && reduce != Reduce::kAll, "a scan of bools");
+  FX_ASSERT(shapes_.find(tensor.dims.at(at)) != kOne, "a scan of one element");
+  if (tensor.type == c10::ScalarType::Bool || c10::isReducedFloatingType(tensor.type))
+    throw Unsupported(std::string(to_string(reduce)) + " of " +
+                      std::string(type_name(tensor.type)));
+  Expr expr{.kind = Expr::Kind::kScan, .type = tensor.type, .dims = tensor.dims, .reduce = reduce};
+  expr.args = {tensor.id};
+  expr.reduced.resize(tensor.dims.size());
+  expr.reduced[at] = true;
+  expr.in_order = in_order;
+  return add(std::move(expr));
+}
+
 Affine substitute(Shapes& shapes, const Affine& outer, const std::vector<Affine>& inner) {
   Affine out{.offset = outer.offset};
   for (const Affine::Term& term : outer.terms) {
@@ -362,6 +381,26 @@ Tensor TensorProgram::gather(const Tensor& tensor, Dims dims, std::vector<Affine
   return add(std::move(expr));
 }
 
+Tensor TensorProgram::scatter(const Tensor& into, const Tensor& values, std::vector<Affine> at,
+                              std::vector<int> dims_gathered, std::span<const Tensor> indices,
+                              std::optional<Reduce> reduce) {
+  FX_ASSERT(at.size() == into.dims.size() && dims_gathered.size() == indices.size(),
+            "one index for each dimension");
+  FX_ASSERT(reduce || values.type == into.type, "values of another type");
+  Expr expr{.kind = Expr::Kind::kScatter, .type = into.type, .dims = into.dims};
+  expr.args = {into.id, values.id};
+  for (const Tensor& index : indices) {
+    FX_ASSERT(index.type == c10::ScalarType::Long, "indices are int64");
+    shapes_.broadcast(values.dims, index.dims);
+    expr.args.push_back(index.id);
+  }
+  expr.at = std::move(at);
+  expr.gathered = std::move(dims_gathered);
+  expr.accumulates = reduce.has_value();
+  expr.reduce = reduce.value_or(Reduce::kSum);
+  return add(std::move(expr));
+}
+
 Tensor TensorProgram::index(Dim size) {
   if (shapes_.find(size) == kOne)
     return view(constant(c10::ScalarType::Long, std::int64_t{0}), {kOne}, std::vector<Affine>{});
@@ -441,6 +480,9 @@ std::string TensorProgram::str() const {
       case Expr::Kind::kReduce:
         out += to_string(e.reduce);
         break;
+      case Expr::Kind::kScan:
+        out += "scan " + std::string(to_string(e.reduce)) + (e.in_order ? " in order" : "");
+        break;
       case Expr::Kind::kView:
         out += "view";
         break;
@@ -456,11 +498,14 @@ std::string TensorProgram::str() const {
       case Expr::Kind::kIndex:
         out += "index";
         break;
+      case Expr::Kind::kScatter:
+        out += "scatter" + (e.accumulates ? " " + std::string(to_string(e.reduce)) : "");
+        break;
     }
     for (std::size_t a = 0; a < e.args.size(); ++a)
       out += (a ? ", %" : " %") + std::to_string(e.args[a]);
-    if (e.kind == Expr::Kind::kReduce) {
-      out += " over";
+    if (e.kind == Expr::Kind::kReduce || e.kind == Expr::Kind::kScan) {
+      out += e.kind == Expr::Kind::kScan ? " along" : " over";
       for (std::size_t d = 0; d < e.reduced.size(); ++d)
         if (e.reduced[d]) out += " " + std::to_string(d);
     }
@@ -470,7 +515,8 @@ std::string TensorProgram::str() const {
       if (!e.guards.empty() && (e.guards[d] & kGuardLow) != 0) out += " >= 0";
       if (!e.guards.empty() && (e.guards[d] & kGuardHigh) != 0) out += " < n";
       for (std::size_t i = 0; i < e.gathered.size(); ++i)
-        if (e.gathered[i] == static_cast<int>(d)) out += " + %" + std::to_string(e.args[1 + i]);
+        if (e.gathered[i] == static_cast<int>(d))
+          out += " + %" + std::to_string(e.args[e.args.size() - e.gathered.size() + i]);
     }
     out += "\n";
   }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -52,12 +53,17 @@ struct Expr {
     kExtent,     ///< the product of the sizes `factors`, int64, without dimensions
     kPointwise,  ///< `op` of args, which broadcast to `dims`
     kReduce,     ///< `reduce` of args[0] over the dimensions with reduced[d]
+    kScan,       ///< `reduce` of args[0] up to and with each index of the dimension with reduced[d]
     kView,       ///< args[0] at the indices `at`
     kReshape,    ///< args[0], its elements in the same order under other dims: see `parts`
     kPad,        ///< args[0] at the indices `at` where all guarded ones lie in it, else args[1]
     kGather,     ///< args[0] at the indices `at`, to those of its dimensions gathered[i] added the
                  ///< numbers args[1 + i]: int64 in range, broadcast to `dims`
     kIndex,      ///< the index in a dimension: int64, of dims {n}
+    kScatter,    ///< args[0], but at the indices `at`, of the indices of args[1], to those of its
+               ///< dimensions gathered[i] added the numbers args[2 + i], stands args[1]; or, if it
+               ///< `accumulates`, `reduce` of what stands there and args[1], which is of the type
+               ///< that is computed in. For one index of args[1] after the other.
   };
   Kind kind;
   c10::ScalarType type;
@@ -66,6 +72,8 @@ struct Expr {
   Reduce reduce = Reduce::kSum;
   std::vector<ExprId> args = {};
   std::vector<bool> reduced = {};
+  bool accumulates = false;     ///< of a scatter
+  bool in_order = false;        ///< of a scan: one element after the other, whatever that costs
   std::vector<Affine> at = {};  ///< by dimension of args[0], from the indices of the result
   std::vector<std::uint8_t> guards = {};  ///< by dimension of args[0]
   std::vector<int> gathered = {};
@@ -114,6 +122,11 @@ class TensorProgram {
   Tensor reduce(Reduce reduce, const Tensor& tensor, std::span<const std::int64_t> dims,
                 bool keepdim);
 
+  /// What `reduce` (not any, all) gives up to each index of dimension `dim`, whose size is not 1.
+  /// Of equal extrema the last. `in_order`: rounds, and overflows, as a loop over the elements
+  /// does.
+  Tensor scan(Reduce reduce, const Tensor& tensor, std::int64_t dim, bool in_order);
+
   /// The tensor read at other indices, which must lie in it: in its dimension d at `at[d]`, of the
   /// indices of the result, whose sizes are `dims`.
   Tensor view(const Tensor& tensor, Dims dims, std::vector<Affine> at);
@@ -130,6 +143,11 @@ class TensorProgram {
   /// `at` is usually 0. What comes out must be in range: see Op::kBounded.
   Tensor gather(const Tensor& tensor, Dims dims, std::vector<Affine> at,
                 std::vector<int> dims_gathered, std::span<const Tensor> indices);
+  /// `into` with `values` at other indices: see Expr::Kind::kScatter. The numbers in `indices` are
+  /// int64, broadcast to the sizes of `values`, and must be in range: see Op::kBounded.
+  Tensor scatter(const Tensor& into, const Tensor& values, std::vector<Affine> at,
+                 std::vector<int> dims_gathered, std::span<const Tensor> indices,
+                 std::optional<Reduce> reduce);
   /// 0, 1, ... of type int64.
   Tensor index(Dim size);
   Tensor permute(const Tensor& tensor, std::span<const std::int64_t> dims);

@@ -1,3 +1,4 @@
+#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -286,6 +287,103 @@ TEST(Index, PoolingKeepsItsArgumentsLoops) {
   torch::NoGradGuard no_grad;
   last({torch::randn({2, 5, 6})});
   EXPECT_ANY_THROW(last({torch::randn({2, 5, 2})}));
+}
+
+// The windows of an adaptive pooling have the sizes of the example, or are the whole.
+TEST(Index, AdaptivePooling) {
+  const Program whole = [](const Tensors& x) {
+    return torch::adaptive_avg_pool2d(torch::relu(x[0]), {1, 1}).sigmoid() * 2;
+  };
+  const Compiled fast =
+      check(whole, {{torch::randn({2, 3, 20, 18})}, {torch::randn({5, 2, 7, 9})}});
+  EXPECT_EQ(kernels(fast), 1u) << fast.explain();
+  EXPECT_EQ(kernels_without_fallback(fast), 1u) << fast.explain();
+  const Program parts = [](const Tensors& x) {
+    return torch::adaptive_avg_pool2d(x[0], {4, 2}) +
+           std::get<0>(torch::adaptive_max_pool2d(x[0], {4, 2}));
+  };
+  check(parts, {{torch::randn({2, 3, 16, 6})}, {torch::randn({1, 4, 16, 6})}});
+  // Windows of different sizes.
+  check(parts, {{torch::randn({2, 3, 15, 7})}});
+  const Program places = [](const Tensors& x) {
+    const auto [most, place] = torch::max_pool2d_with_indices(x[0], {3, 2}, {2, 2}, {1, 1}, {2, 1});
+    return most * (place % 7);
+  };
+  EXPECT_EQ(kernels(check(places, {{torch::randn({2, 3, 20, 18})},
+                                   {torch::full({1, 2, 9, 9}, -INFINITY)},
+                                   {torch::randn({2, 20, 18, 3}).permute({0, 3, 1, 2})}})),
+            1u);
+}
+
+// Values for places that a tensor holds: the last of equal places wins, or all are added in order.
+TEST(Index, Scatters) {
+  const auto inputs = [](std::int64_t rows, std::int64_t count, std::int64_t width) {
+    return Tensors{torch::randn({rows, width}), torch::randint(0, rows, {count}, at::kLong),
+                   torch::randn({count, width})};
+  };
+  const Program programs[] = {
+      [](const Tensors& x) { return torch::index_add(x[0], 0, x[1], torch::gelu(x[2])); },
+      [](const Tensors& x) { return torch::index_put(x[0] + 1, {x[1] - 2}, x[2].exp(), true); },
+      [](const Tensors& x) {
+        return torch::scatter_add(x[0], 0, x[1].unsqueeze(1).expand_as(x[2]), x[2].relu());
+      },
+      [](const Tensors& x) {
+        const at::Tensor index = x[1].unsqueeze(1) * (x[2] > 0);
+        return torch::scatter_reduce(x[0], 0, index, x[2].relu(), "amax");
+      }};
+  for (const Program& program : programs)
+    check(program,
+          {inputs(5, 30, 7), inputs(40, 300, 129), inputs(300, 9, 64), inputs(30, 900, 18)});
+  // Which of equal places wins is eager's choice: every place once.
+  const auto apart = [](std::int64_t rows, std::int64_t count, std::int64_t width) {
+    return Tensors{torch::randn({rows, width}), torch::randperm(rows).slice(0, 0, count),
+                   torch::randn({count, width})};
+  };
+  const Program last[] = {
+      [](const Tensors& x) { return torch::index_copy(x[0], 0, x[1], x[2] * 2); },
+      [](const Tensors& x) { return torch::index_put(x[0], {x[1]}, x[2]) * x[0]; },
+      [](const Tensors& x) {
+        return torch::scatter(x[0].sigmoid(), 0, x[1].unsqueeze(1).expand_as(x[2]), x[2] * 3);
+      }};
+  for (const Program& program : last)
+    check(program, {apart(50, 30, 7), apart(400, 300, 129), apart(9, 9, 64)});
+  const Compiled fast = check(programs[0], {inputs(5, 30, 7), inputs(40, 300, 1000)});
+  EXPECT_EQ(kernels(fast), 1u) << fast.explain();
+  EXPECT_EQ(kernels_without_fallback(fast), 1u) << fast.explain();
+  EXPECT_THAT(fast.stage("loops"), HasSubstr("nest kernel_0_scatter("));
+  // Out of range: eager's error, and nothing is written outside.
+  torch::NoGradGuard no_grad;
+  Tensors wrong = inputs(5, 30, 7);
+  wrong[1][29] = 5;
+  EXPECT_ANY_THROW(fast(Values(wrong.begin(), wrong.end())));
+  wrong[1][29] = -1;
+  EXPECT_ANY_THROW(fast(Values(wrong.begin(), wrong.end())));
+}
+
+TEST(Index, ScattersAreOfOneMindOnAnyNumberOfThreads) {
+  torch::NoGradGuard no_grad;
+  const int threads = at::get_num_threads();
+  const Program program = [](const Tensors& x) {
+    return torch::index_add(x[0], 0, x[1], x[2] * 2);
+  };
+  for (const auto type : {at::kFloat, at::kDouble, at::kInt}) {
+    const Tensors in = {(torch::randn({50, 700}) * 100).to(type),
+                        torch::randint(0, 50, {3000}, at::kLong),
+                        (torch::randn({3000, 700}) * 100).to(type)};
+    at::Tensor first;
+    for (const int count : {1, 2, 7}) {
+      at::set_num_threads(count);
+      const Compiled fast = compile(capture(program, in));
+      const Values inputs(in.begin(), in.end());
+      fast(inputs);
+      const at::Tensor out = fast(inputs).toTensor();
+      if (count == 1) first = out;
+      EXPECT_TRUE(out.equal(first)) << count;
+    }
+    at::set_num_threads(threads);
+    // Rows are added one after the other, each rounded: as eager does.
+    EXPECT_TRUE(first.equal(program(in)));
+  }
 }
 
 }  // namespace

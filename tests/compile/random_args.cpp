@@ -30,6 +30,10 @@ bool sums_squares(const std::string& op) {
          op.find("norm") != std::string::npos || op == "cosine_similarity";
 }
 
+/// Of any kind.
+bool is_pool1d(const std::string& op) { return op.find("pool1d") != std::string::npos; }
+bool is_pool2d(const std::string& op) { return op.find("pool2d") != std::string::npos; }
+
 }  // namespace
 
 c10::ScalarType ArgMaker::dtype() {
@@ -38,10 +42,12 @@ c10::ScalarType ArgMaker::dtype() {
 }
 
 ArgMaker::Sizes ArgMaker::base_sizes() {
-  if (op_ == "max_pool1d" || op_ == "avg_pool1d")
-    return pick<Sizes>({{3, 9}, {2, 3, 7}, {1, 1, 4}, {2, 1, 40}});
-  if (op_ == "max_pool2d" || op_ == "avg_pool2d")
-    return pick<Sizes>({{3, 9, 7}, {2, 3, 7, 8}, {1, 1, 4, 4}, {2, 1, 5, 40}});
+  if (op_.starts_with("adaptive") || op_.starts_with("_adaptive"))
+    return op_.ends_with("1d")
+               ? pick<Sizes>({{2, 12}, {2, 3, 7}, {1, 1, 4}, {2, 1, 40}})
+               : pick<Sizes>({{3, 6, 4}, {2, 3, 6, 8}, {1, 1, 4, 4}, {2, 1, 5, 40}});
+  if (is_pool1d(op_)) return pick<Sizes>({{3, 9}, {2, 3, 7}, {1, 1, 4}, {2, 1, 40}});
+  if (is_pool2d(op_)) return pick<Sizes>({{3, 9, 7}, {2, 3, 7, 8}, {1, 1, 4, 4}, {2, 1, 5, 40}});
   if (norm_operators().contains(op_))
     return pick<Sizes>({{3, 4, 5}, {2, 6}, {2, 4, 3, 5}, {1, 4, 7}, {3, 2, 1}, {2, 4, 1, 1}});
   return pick<Sizes>({{},
@@ -196,13 +202,30 @@ at::Tensor ArgMaker::tensor_argument(const ArgRule& rule) {
     const std::int64_t dim = dim_ < 0 ? dim_ + first_.dim() : dim_;
     const std::int64_t size = dim < first_.dim() && dim >= 0 ? first_.size(dim) : 1;
     if (op_ == "index_select") return indices(size, {below(6)});
+    if (op_ == "index_add" || op_ == "index_copy") {
+      index_sizes_ = first_.sizes().vec();
+      const std::int64_t count = 1 + below(6);
+      if (dim < first_.dim() && dim >= 0) index_sizes_[static_cast<std::size_t>(dim)] = count;
+      return indices(size, {count});
+    }
     Sizes sizes = first_.sizes().vec();
     for (std::int64_t d = 0; d < first_.dim(); ++d)
       if (chance(0.4))
         sizes[static_cast<std::size_t>(d)] =
             d == dim ? 4 : std::min<std::int64_t>(2, sizes[static_cast<std::size_t>(d)]);
+    index_sizes_ = sizes;
     return indices(size, sizes);
   }
+  // Of a scatter.
+  if (rule.name == "src") {
+    for (std::int64_t& s : index_sizes_) s += chance(0.1) ? 1 : 0;
+    return value_of_type(chance(0.95) ? first_.scalar_type() : dtype(), index_sizes_);
+  }
+  if (rule.name == "source")
+    return value_of_type(chance(0.95) ? first_.scalar_type() : dtype(), index_sizes_);
+  if (rule.name == "values")
+    return value_of_type(chance(0.95) ? first_.scalar_type() : dtype(),
+                         chance(0.2) ? Sizes{} : index_sizes_);
   if (op_ == "embedding" && !first_.defined()) {
     first_ = value_of_type(type_, {7, pick<std::int64_t>({1, 5, 33})});
     return first_;
@@ -266,8 +289,11 @@ c10::IValue ArgMaker::tensor_list(bool optional) {
     const std::int64_t before = rank > 0 ? below(rank) : 0;
     for (std::int64_t d = 0; d < before; ++d) out.push_back(std::nullopt);
     const Sizes sizes = pick<Sizes>({{3}, {2, 4}, {1}, {}, {17}});
-    for (std::int64_t d = before; d < std::min(rank, before + 1 + below(2)); ++d)
-      out.push_back(indices(first_.size(d), sizes));
+    const std::int64_t end = std::min(rank, before + 1 + below(2));
+    for (std::int64_t d = before; d < end; ++d) out.push_back(indices(first_.size(d), sizes));
+    index_sizes_ = first_.sizes().vec();
+    index_sizes_.erase(index_sizes_.begin() + before, index_sizes_.begin() + end);
+    index_sizes_.insert(index_sizes_.begin() + before, sizes.begin(), sizes.end());
     return out;
   }
   std::vector<at::Tensor> out;
@@ -342,13 +368,24 @@ c10::IValue ArgMaker::named(const std::string& name, Conversion conversion, bool
     dim_ = below(2 * count) - count;
     return dim_;
   };
-  if (op_.ends_with("pool1d") || op_.ends_with("pool2d")) {
-    const std::size_t count = op_.ends_with("1d") || chance(0.3) ? 1 : 2;
+  if (is_pool1d(op_) || is_pool2d(op_)) {
+    const std::size_t count = is_pool1d(op_) || chance(0.3) ? 1 : 2;
     const auto each = [&](std::initializer_list<std::int64_t> values) {
       Sizes out;
       for (std::size_t d = 0; d < count; ++d) out.push_back(pick(values));
       return out;
     };
+    if (name == "output_size") {
+      Sizes out;
+      for (std::size_t d = 0; d < (is_pool1d(op_) ? 1u : 2u); ++d) {
+        const std::int64_t size = sizes_[sizes_.size() - (is_pool1d(op_) ? 1u : 2u) + d];
+        out.push_back(chance(0.2)                    ? 3
+                      : size % 4 == 0 && chance(0.5) ? size / 4
+                      : size % 2 == 0                ? size / 2
+                                                     : 1);
+      }
+      return chance(0.3) ? Sizes(out.size(), 1) : out;
+    }
     if (name == "kernel_size") return each({1, 2, 2, 3, 3, 4});
     if (name == "stride") return chance(0.3) ? Sizes{} : each({1, 2, 2, 3});
     if (name == "padding") return chance(0.5) ? Sizes{0} : each({0, 1});
@@ -357,6 +394,10 @@ c10::IValue ArgMaker::named(const std::string& name, Conversion conversion, bool
     if (name == "count_include_pad") return chance(0.8);
     if (name == "divisor_override") return pick<c10::IValue>({c10::IValue(), 1, 3, -2});
   }
+  if (name == "reduce" && op_ == "scatter") return pick<c10::IValue>({"add", "multiply"});
+  if (name == "reduce") return pick<c10::IValue>({"sum", "prod", "mean", "amax", "amin"});
+  if (name == "include_self") return chance(0.9);
+  if (name == "alpha" && op_ == "index_add" && chance(0.9)) return 1;
   if (name == "alpha" || (name == "value" && conversion == Conversion::kScalar &&
                           op_ != "masked_fill" && op_ != "threshold"))
     return op_ == "elu" || op_ == "celu" ? c10::IValue(pick({1.0, 0.5, 2.0}))
@@ -478,8 +519,9 @@ Stack ArgMaker::make(const Overload& overload) {
   first_ = at::Tensor();
   dim_ = 0;
   normalized_ = 1 + below(std::max<std::int64_t>(1, static_cast<std::int64_t>(sizes_.size()) - 1));
-  if (op_ == "prod") tame_ = true;  // what overflows on the way depends on the order
-  if (op_.ends_with("pool1d") || op_.ends_with("pool2d"))
+  if (op_ == "prod" || op_.find("adaptive_avg") != std::string::npos)
+    tame_ = true;  // what overflows on the way depends on the order
+  if (is_pool1d(op_) || is_pool2d(op_))
     type_ = pick({at::kFloat, at::kFloat, at::kDouble, at::kBFloat16, at::kHalf, at::kLong});
   if (norm_operators().contains(op_)) {
     tame_ = chance(0.8);

@@ -59,6 +59,7 @@ class ArgMaker {
   Sizes sizes_;
   at::Tensor first_;      // the first tensor argument
   Sizes source_;          // of movedim
+  Sizes index_sizes_;     // of an index, or of what it chooses
   std::int64_t dim_ = 0;  // the last one made
   std::int64_t normalized_ = 1;
   bool tame_ = false;       // no special values

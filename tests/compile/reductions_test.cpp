@@ -204,5 +204,90 @@ TEST_F(Reductions, sums_of_gathered_rows) {
   }
 }
 
+// Scans: lanes along their axis, with a prefix of vectors or in order, and along a kept one.
+TEST_F(Reductions, scans_of_all_widths_and_dtypes) {
+  const auto sums = [](const at::Tensor& x, std::int64_t dim) { return torch::cumsum(x * 2, dim); };
+  for (const auto type : {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kLong, at::kInt})
+    for (const std::int64_t width : {2, 15, 17, 129, 1025})
+      for (const std::int64_t dim : {0, 1}) {
+        SCOPED_TRACE(testing::Message() << type << " " << width << " along " << dim);
+        const at::Tensor x = (torch::randn({67, width}) * 9).to(type);
+        for (const at::Tensor& in :
+             {x, x.t().contiguous().t(), x.repeat({1, 2}).slice(1, 1, 2 * width, 2)}) {
+          const Program program = [&](const at::Tensor& t) { return sums(t, dim); };
+          if (dim == 1 && (type == at::kDouble || type == at::kBFloat16)) {
+            const Compiled operators = compile(program);
+            EXPECT_TRUE(operators({in}).toTensor().equal(program(in)));
+            EXPECT_NE(operators.explain().find("a scan in order along the innermost dimension"),
+                      std::string::npos);
+            continue;
+          }
+          const at::Tensor actual = compiled(program, in);
+          // Floats are added up in double by both, in another order: one rounding.
+          if (type == at::kFloat)
+            expect_close(actual, program(in.to(at::kDouble)), 1e-7);
+          else
+            EXPECT_EQ(loops::difference(actual, program(in), type != at::kHalf), "");
+        }
+      }
+}
+
+TEST_F(Reductions, scans_in_order_are_those_of_eager) {
+  const double most = std::numeric_limits<double>::max();
+  const double infinity = std::numeric_limits<double>::infinity();
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const at::Tensor doubles =
+      torch::tensor({most, most, -most, 1.0, infinity, -infinity, nan, 2.0}, at::kDouble)
+          .repeat({9});
+  const at::Tensor halves = torch::tensor({65504.0, 65504.0, -65504.0, 3.0, -0.0}).to(at::kHalf);
+  const at::Tensor floats = torch::tensor({3e38, 3e38, 0.0, 1e-38, -3e38}, at::kFloat).repeat({13});
+  for (const at::Tensor& x : {doubles, doubles.to(at::kBFloat16), halves, floats})
+    for (const Program& program :
+         {Program([](const at::Tensor& t) { return (t * 1).cumsum(0) * 1; }),
+          Program([](const at::Tensor& t) { return (t * 1).cumprod(0) * 1; }),
+          Program([](const at::Tensor& t) { return std::get<0>((t * 1).cummax(0)) * 1; }),
+          Program([](const at::Tensor& t) { return std::get<1>((t * 1).cummax(0)) * 1; }),
+          Program([](const at::Tensor& t) { return std::get<1>((t * 1).cummin(0)) * 1; })})
+      for (const at::Tensor& columns : {x.unsqueeze(1).repeat({1, 3}), x.repeat({2, 1}).t()})
+        EXPECT_EQ(loops::difference(compiled(program, columns), program(columns), true), "") << x;
+}
+
+TEST_F(Reductions, scans_in_the_middle_of_a_kernel) {
+  const at::Tensor x = torch::randn({37, 200});
+  // The softmax needs what the scan gave once more, behind its own loops.
+  const Program twice = [](const at::Tensor& t) {
+    const at::Tensor sums = torch::cumsum(t.exp(), 1);
+    return torch::softmax(sums, 1) * sums + sums.sum(1, true);
+  };
+  EXPECT_EQ(loops::difference(compiled(twice, x), twice(x), false), "");
+  const Compiled fast =
+      compile(Program([](const at::Tensor& t) { return torch::cumsum(t * 2, 1); }));
+  fast({torch::randn({5, 7})});
+  EXPECT_NE(fast.stage("loops").find("nest kernel_0(k0 < s1 | r0 < s2)\n"
+                                     "  %0: f32 = 2.0\n"
+                                     "  loop\n"
+                                     "    %1: f32 = in0[k0, r0]\n"
+                                     "    %2: f32 = mul %1, %0\n"
+                                     "    %3: f64 = cast %2\n"
+                                     "    %4: f64 = scan sum %3\n"
+                                     "    %5: f32 = cast %4\n"
+                                     "    out0[k0, r0] = %5\n"),
+            std::string::npos)
+      << fast.stage("loops");
+}
+
+TEST_F(Reductions, scans_do_not_depend_on_the_number_of_threads) {
+  const at::Tensor x = torch::randn({300, 1031});
+  for (const std::int64_t dim : {0, 1}) {
+    const Program program = [&](const at::Tensor& t) { return torch::cumsum(t.exp(), dim); };
+    at::set_num_threads(1);
+    const at::Tensor one = compiled(program, x);
+    for (const int threads : {2, 3, 7}) {
+      at::set_num_threads(threads);
+      EXPECT_TRUE(compiled(program, x).equal(one)) << threads;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace fx

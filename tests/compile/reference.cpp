@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -140,8 +141,11 @@ class Evaluator {
       case Expr::Kind::kReduce:
         out = reduction(e);
         break;
+      case Expr::Kind::kScan:
+        out = scan(e);
+        break;
       case Expr::Kind::kView:
-        out = elements(e, indices(e), nullptr);
+        out = elements(e, indices(e, e.dims), nullptr);
         break;
       case Expr::Kind::kReshape:
         out = value(e.args[0]).reshape(sizes(e.dims));
@@ -150,7 +154,7 @@ class Evaluator {
         out = pad(e);
         break;
       case Expr::Kind::kGather: {
-        std::vector<at::Tensor> at = indices(e);
+        std::vector<at::Tensor> at = indices(e, e.dims);
         for (std::size_t i = 0; i < e.gathered.size(); ++i) {
           at::Tensor& index = at[static_cast<std::size_t>(e.gathered[i])];
           index = index + value(e.args[1 + i]);
@@ -158,6 +162,9 @@ class Evaluator {
         out = elements(e, at, nullptr);
         break;
       }
+      case Expr::Kind::kScatter:
+        out = scatter(e);
+        break;
       case Expr::Kind::kIndex:
         out = at::arange(size(e.dims[0]), at::kLong);
         break;
@@ -168,16 +175,16 @@ class Evaluator {
     return out;
   }
 
-  /// By dimension of args[0]: the index there, for all indices of the result.
-  std::vector<at::Tensor> indices(const Expr& e) {
+  /// By dimension of args[0]: the index there, for all indices of what has the sizes `dims`.
+  std::vector<at::Tensor> indices(const Expr& e, const Dims& dims) {
     std::vector<at::Tensor> out;
-    const auto rank = static_cast<std::int64_t>(e.dims.size());
+    const auto rank = static_cast<std::int64_t>(dims.size());
     for (const Affine& affine : e.at) {
-      at::Tensor index = at::full(sizes(e.dims), size(affine.offset), at::kLong);
+      at::Tensor index = at::full(sizes(dims), size(affine.offset), at::kLong);
       for (const Affine::Term& term : affine.terms) {
         std::vector<std::int64_t> shape(static_cast<std::size_t>(rank), 1);
         shape[static_cast<std::size_t>(term.axis)] = -1;
-        index = index + at::arange(size(e.dims[static_cast<std::size_t>(term.axis)]), at::kLong)
+        index = index + at::arange(size(dims[static_cast<std::size_t>(term.axis)]), at::kLong)
                             .mul(size(term.step))
                             .reshape(shape);
       }
@@ -209,7 +216,7 @@ class Evaluator {
 
   at::Tensor pad(const Expr& e) {
     const at::Tensor x = value(e.args[0]);
-    const std::vector<at::Tensor> index = indices(e);
+    const std::vector<at::Tensor> index = indices(e, e.dims);
     at::Tensor inside = at::ones(sizes(e.dims), at::kBool);
     for (std::size_t d = 0; d < index.size(); ++d) {
       if ((e.guards[d] & kGuardLow) != 0) inside = inside & (index[d] >= 0);
@@ -251,6 +258,61 @@ class Evaluator {
     throw std::logic_error("no such reduction");
   }
 
+  // One value after the other.
+  at::Tensor scatter(const Expr& e) {
+    const at::Tensor out = value(e.args[0]).clone(at::MemoryFormat::Contiguous);
+    const Expr& values = program_[e.args[1]];
+    std::vector<at::Tensor> index = indices(e, values.dims);
+    for (std::size_t i = 0; i < e.gathered.size(); ++i) {
+      at::Tensor& at = index[static_cast<std::size_t>(e.gathered[i])];
+      at = at + value(e.args[2 + i]);
+    }
+    at::Tensor place = at::zeros(sizes(values.dims), at::kLong);
+    for (std::size_t d = 0; d < index.size(); ++d)
+      place = place + index[d] * out.stride(static_cast<std::int64_t>(d));
+    if (out.numel() == 0 || place.numel() == 0) return out;
+    const at::Tensor flat = out.view({-1});
+    const at::Tensor numbers = value(e.args[1]).contiguous().view({-1});
+    const at::Tensor places = place.contiguous().view({-1});
+    for (std::int64_t i = 0; i < numbers.numel(); ++i) {
+      const at::Tensor at =
+          flat.slice(0, places[i].item<std::int64_t>(), places[i].item<std::int64_t>() + 1);
+      const at::Tensor number = numbers.slice(0, i, i + 1);
+      const at::Tensor before = at.to(number.scalar_type());
+      at.copy_(!e.accumulates              ? number
+               : e.reduce == Reduce::kSum  ? before + number
+               : e.reduce == Reduce::kProd ? before * number
+               : e.reduce == Reduce::kMax  ? at::maximum(before, number)
+                                           : at::minimum(before, number));
+    }
+    return out;
+  }
+
+  // Element by element, in the type of the scan.
+  at::Tensor scan(const Expr& e) {
+    const at::Tensor x = value(e.args[0]);
+    const auto dim = std::find(e.reduced.begin(), e.reduced.end(), true) - e.reduced.begin();
+    std::vector<at::Tensor> out;
+    for (std::int64_t i = 0; i < x.size(dim); ++i) {
+      const at::Tensor element = x.select(dim, i);
+      const bool sum = e.reduce == Reduce::kSum;
+      const at::Tensor before =
+          i > 0 ? out.back()
+          : sum || e.reduce == Reduce::kProd
+              ? at::full_like(element, sum ? 0 : 1)
+              : at::full_like(element, identity(e.type, e.reduce == Reduce::kMax));
+      if (sum)
+        out.push_back(before + element);
+      else if (e.reduce == Reduce::kProd)
+        out.push_back(before * element);
+      else if (e.reduce == Reduce::kMax)
+        out.push_back(at::where((element >= before) | element.isnan(), element, before));
+      else
+        out.push_back(at::where((element <= before) | element.isnan(), element, before));
+    }
+    return out.empty() ? at::empty(x.sizes(), x.options()) : at::stack(out, dim);
+  }
+
   at::Tensor pointwise(const Expr& e) {
     const at::Tensor a = value(e.args[0]);
     const at::Tensor b = e.args.size() > 1 ? value(e.args[1]) : at::Tensor();
@@ -263,6 +325,7 @@ class Evaluator {
       case Op::kLoad:
       case Op::kIndex:
       case Op::kReduced:
+      case Op::kScan:
         break;
       case Op::kBounded: {
         const at::Tensor outside = (a < 0) | (a >= b);

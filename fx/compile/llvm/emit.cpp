@@ -48,7 +48,7 @@ void KernelEmitter::run() {
     for (std::size_t k = 0; k < nest_.operands.size(); ++k)
       row_pointers_[k] = offset(pointers_[k], ir_.CreateMul(row, strides_[k].outer));
     base_ = row_pointers_;
-    if (!nest_.has_reductions())
+    if (!nest_.has_rows())
       emit_pointwise();
     else if (shape_.split)
       emit_phases();
@@ -100,6 +100,7 @@ void KernelEmitter::load_arguments() {
     }
   memory_.make_safe_memory();
   values_.resize(nest_.values.size());
+  carries_.resize(nest_.values.size());
   find_uniform();
 }
 
@@ -121,6 +122,16 @@ void KernelEmitter::trap(Value* condition, Value* mask) {
   ir_.CreateStore(ir_.CreateOr(ir_.CreateLoad(ir_.getInt32Ty(), trap_), any), trap_);
 }
 
+// The indices of gathered dimensions.
+void KernelEmitter::select(LaneMemory::Selection& selection, std::size_t operand,
+                           const ValueId* indices) {
+  for (std::size_t i = 0; i < nest_.operands[operand].gathered.size(); ++i) {
+    selection.gathered_uniform &= uniform_[static_cast<std::size_t>(indices[i])];
+    const std::size_t place = (operand * kMaxGathered + i) * sizeof(std::int64_t);
+    selection.gathered.emplace_back(value(indices[i]), field(gathered_, place, ir_.getInt64Ty()));
+  }
+}
+
 Value* KernelEmitter::load(const NestValue& v, Value* mask) {
   const auto at = static_cast<std::size_t>(v.index);
   LaneMemory::Selection selection{.mask = mask};
@@ -132,12 +143,7 @@ Value* KernelEmitter::load(const NestValue& v, Value* mask) {
                         {ahead, ir_.getInt32(0), ir_.getInt32(2), ir_.getInt32(1)});
   }
   if (v.args[0] >= 0) selection.guard = value(v.args[0]);
-  for (std::size_t i = 0; i < nest_.operands[at].gathered.size(); ++i) {
-    const ValueId index = v.args[1 + i];
-    selection.gathered_uniform &= uniform_[static_cast<std::size_t>(index)];
-    const std::size_t place = (at * kMaxGathered + i) * sizeof(std::int64_t);
-    selection.gathered.emplace_back(value(index), field(gathered_, place, ir_.getInt64Ty()));
-  }
+  select(selection, at, &v.args[1]);
   return memory_.load(address(at), selection);
 }
 
@@ -174,6 +180,9 @@ void KernelEmitter::compute(ValueId id, Value* mask) {
     }
     case Op::kReduced:
       result = reduced_[static_cast<std::size_t>(v.index)];
+      return;
+    case Op::kScan:
+      result = scan(id);
       return;
     case Op::kCast:
       result = ops_.cast(value(v.args[0]), nest_.values[static_cast<std::size_t>(v.args[0])].type,
@@ -225,7 +234,7 @@ void KernelEmitter::steps(const std::vector<NestStep>& list, Value* mask,
         break;
       case NestStep::Kind::kKeep:
         memory_.store(scratch_address(step.slot, scratch), value(step.index),
-                      shape_.split ? mask : nullptr);  // another thread's elements follow
+                      {.mask = shape_.split ? mask : nullptr});  // another thread's follow
         break;
       case NestStep::Kind::kReload:
         values_[static_cast<std::size_t>(step.index)] =
@@ -245,7 +254,9 @@ void KernelEmitter::steps(const std::vector<NestStep>& list, Value* mask,
         const NestStore& s = nest_.stores[static_cast<std::size_t>(step.index)];
         // Of a row in parts: once.
         if (!s.element && phase_ >= 0 && phase_ < static_cast<int>(nest_.loops.size())) break;
-        memory_.store(address(static_cast<std::size_t>(s.operand)), value(s.value), mask);
+        LaneMemory::Selection selection{.mask = mask};
+        select(selection, static_cast<std::size_t>(s.operand), s.gathered.data());
+        memory_.store(address(static_cast<std::size_t>(s.operand)), value(s.value), selection);
         break;
       }
     }
@@ -260,6 +271,7 @@ void KernelEmitter::find_uniform() {
     if (v.op == Op::kLoad || v.op == Op::kIndex)
       uniform_[i] = lane_stride(v.index) == LaneStride::kZero;
     if (v.op == Op::kReduced) uniform_[i] = shape_.lanes_reduced;
+    if (v.op == Op::kScan) uniform_[i] = !shape_.lanes_reduced;
     for (ValueId arg : v.args)
       if (arg >= 0 && !uniform_[static_cast<std::size_t>(arg)]) uniform_[i] = false;
   }
@@ -267,7 +279,7 @@ void KernelEmitter::find_uniform() {
 
 // Computed once a row, before the lanes.
 bool KernelEmitter::hoisted(int id) const {
-  return !nest_.has_reductions() && uniform_[static_cast<std::size_t>(id)];
+  return !nest_.has_rows() && uniform_[static_cast<std::size_t>(id)];
 }
 
 void KernelEmitter::emit_pointwise() {

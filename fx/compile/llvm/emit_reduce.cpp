@@ -20,6 +20,7 @@ constexpr std::int64_t kBlock = 256;
 struct KernelEmitter::Column {
   std::vector<Value*> values = {};   // by value
   std::vector<Value*> reduced = {};  // by reduction
+  std::vector<Carry> carries = {};   // by value
 };
 
 // Element operands of a row: those that some loop, not the code between, touches. A row operand
@@ -155,7 +156,7 @@ void KernelEmitter::emit_row() {
       if (before_phase(s))
         reduced_[k] = memory_.load(total_address(totals_, k, nullptr), {});
       else if (phase_ >= 0)
-        memory_.store(total_address(partials_, k, nullptr), reduced_[k], nullptr);
+        memory_.store(total_address(partials_, k, nullptr), reduced_[k], {});
     }
     if (phase_ >= 0 && in_phase(s)) return;
   }
@@ -164,6 +165,7 @@ void KernelEmitter::emit_row() {
 // Loop `s`, over the outer reduced axis too if there is one. Leaves the results in reduced_.
 void KernelEmitter::emit_row_loop(std::size_t s) {
   const std::vector<const NestReduction*> reductions = reductions_of(s);
+  begin_scans(s);
   line_pointers_ = row_pointers_;
   std::vector<Value*> all;
   if (shape_.outer_reduced) {
@@ -187,7 +189,10 @@ void KernelEmitter::emit_row_loop(std::size_t s) {
 // Loop `s` along the axis of the lanes: the accumulators of its reductions.
 std::vector<Value*> KernelEmitter::reduce_line(
     std::size_t s, const std::vector<const NestReduction*>& reductions) {
-  const unsigned unroll = unrolling(nest_.loops[s].size());
+  // Scans in order are long already.
+  const bool in_order = std::any_of(nest_.scans.begin(), nest_.scans.end(),
+                                    [](const NestScan& k) { return k.in_order; });
+  const unsigned unroll = in_order ? 1 : unrolling(nest_.loops[s].size());
   const auto body = [&](Value* i, Value* mask, std::vector<Value*>& accumulators) {
     for (std::size_t k = 0; k < base_.size(); ++k)
       if (is_element(k)) base_[k] = offset(line_pointers_[k], ir_.CreateMul(i, strides_of_lane(k)));
@@ -234,6 +239,7 @@ void KernelEmitter::emit_column_block(Value* first, unsigned width, Value* mask)
   for (Column& column : columns) {
     column.values.resize(nest_.values.size());
     column.reduced.resize(nest_.reductions.size());
+    column.carries.resize(nest_.values.size());
   }
   std::vector<Value*> block = row_pointers_;
   for (std::size_t k = 0; k < block.size(); ++k)
@@ -242,6 +248,7 @@ void KernelEmitter::emit_column_block(Value* first, unsigned width, Value* mask)
     Column& column = columns[c];
     std::swap(values_, column.values);
     std::swap(reduced_, column.reduced);
+    std::swap(carries_, column.carries);
     // What is the same for all lanes was computed for the first of them.
     shared_ = c > 0 ? &columns[0].values : nullptr;
     Value* lane = ir_.getInt64(std::int64_t{c} * lanes_);
@@ -251,6 +258,7 @@ void KernelEmitter::emit_column_block(Value* first, unsigned width, Value* mask)
     shared_ = nullptr;
     std::swap(values_, column.values);
     std::swap(reduced_, column.reduced);
+    std::swap(carries_, column.carries);
   };
   for (std::size_t s = 0; s <= nest_.loops.size(); ++s) {
     for (unsigned c = 0; c < width; ++c)
@@ -272,6 +280,7 @@ void KernelEmitter::emit_column_block(Value* first, unsigned width, Value* mask)
       });
       continue;
     }
+    for (unsigned c = 0; c < width; ++c) in_column(c, block, [&] { begin_scans(s); });
     std::vector<Value*> start;
     for (unsigned c = 0; c < width; ++c)
       for (Value* identity : identities(reductions)) start.push_back(identity);
@@ -306,7 +315,7 @@ void KernelEmitter::emit_column_block(Value* first, unsigned width, Value* mask)
             all[c * count + i];
     if (phase_ < 0) continue;
     for_each_total([&](std::size_t k, Value* column, Value*& reduced) {
-      memory_.store(total_address(partials_, k, column), reduced, mask);
+      memory_.store(total_address(partials_, k, column), reduced, {.mask = mask});
     });
     break;
   }

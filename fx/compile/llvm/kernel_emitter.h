@@ -54,8 +54,12 @@ class KernelEmitter {
   }
   Value* strides_of_lane(std::size_t operand);
   void trap(Value* condition, Value* mask);
+  void select(LaneMemory::Selection& selection, std::size_t operand, const ValueId* indices);
   Value* load(const NestValue& v, Value* mask);
   void compute(ValueId id, Value* mask);
+  void begin_scans(std::size_t loop);
+  Value* scan_step(const NestValue& v, Value* before, Value* element);
+  Value* scan(ValueId id);
   void steps(const std::vector<NestStep>& list, Value* mask, std::vector<Value*>* accumulators,
              const Scratch& scratch);
   bool hoisted(int id) const;
@@ -111,7 +115,14 @@ class KernelEmitter {
   Value* line_index_ = nullptr;        // elements of the row before it; null: none
   std::vector<Value*> base_;           // by operand: where lane 0 is now
   std::vector<Value*> values_;         // by value: the last computed
-  std::vector<Value*> reduced_;        // by reduction
+  /// What a scan gave last, in lanes: memory, and the value itself while its block goes on.
+  struct Carry {
+    Value* memory = nullptr;
+    ::llvm::BasicBlock* block = nullptr;
+    Value* value = nullptr;
+  };
+  std::vector<Carry> carries_;   // by value
+  std::vector<Value*> reduced_;  // by reduction
   Value* phase_argument_ = nullptr;
   Value* totals_ = nullptr;
   Value* partials_ = nullptr;

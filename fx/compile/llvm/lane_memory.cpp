@@ -40,15 +40,19 @@ Value* LaneMemory::offset(Value* pointer, Value* bytes) {
                                            : ir_.CreateGEP(ir_.getInt8Ty(), pointer, bytes);
 }
 
-Value* LaneMemory::load(const Address& address, const Selection& selection) {
+LaneMemory::Address LaneMemory::with_uniform(const Address& address, Selection& selection) {
   Address at = address;
+  if (!selection.gathered_uniform) return at;
+  for (const auto& [index, step] : selection.gathered)
+    at.pointer =
+        offset(at.pointer, ir_.CreateMul(ir_.CreateExtractElement(index, std::uint64_t{0}), step));
+  selection.gathered.clear();
+  return at;
+}
+
+Value* LaneMemory::load(const Address& address, const Selection& selection) {
   Selection rest = selection;
-  if (rest.gathered_uniform) {
-    for (const auto& [index, step] : rest.gathered)
-      at.pointer = offset(at.pointer,
-                          ir_.CreateMul(ir_.CreateExtractElement(index, std::uint64_t{0}), step));
-    rest.gathered.clear();
-  }
+  const Address at = with_uniform(address, rest);
   Value* active = rest.mask;
   if (rest.guard) active = active ? ir_.CreateAnd(active, rest.guard) : rest.guard;
   ::llvm::Type* scalar = ops_.memory_type(at.type);
@@ -116,20 +120,31 @@ Value* LaneMemory::load_scattered(const Address& address, const Selection& selec
   return result;
 }
 
-void LaneMemory::store(const Address& address, Value* value, Value* mask) {
+void LaneMemory::store(const Address& to, Value* value, const Selection& selection) {
+  Selection rest = selection;
+  const Address address = with_uniform(to, rest);
+  Value* mask = rest.mask;
   const ::llvm::Align align = align_of(address.type);
   if (address.type == c10::ScalarType::Bool)
     value = ir_.CreateZExt(value, ::llvm::FixedVectorType::get(ir_.getInt8Ty(), ops_.lanes()));
-  if (address.stride == LaneStride::kZero) {
+  if (address.stride == LaneStride::kZero && rest.gathered.empty()) {
     ir_.CreateAlignedStore(ir_.CreateExtractElement(value, std::uint64_t{0}), address.pointer,
                            align);
-  } else if (address.stride == LaneStride::kUnit) {
+  } else if (address.stride == LaneStride::kUnit && rest.gathered.empty()) {
     if (mask)
       ir_.CreateMaskedStore(value, address.pointer, align, mask);
     else
       ir_.CreateAlignedStore(value, address.pointer, align);
   } else {
-    Value* offsets = ir_.CreateMul(ops_.splat(address.lane_stride), lane_ids());
+    Value* offsets = ::llvm::Constant::getNullValue(ops_.vector_type(c10::ScalarType::Long));
+    if (address.stride == LaneStride::kAny)
+      offsets = ir_.CreateMul(ops_.splat(address.lane_stride), lane_ids());
+    else if (address.stride == LaneStride::kUnit)
+      offsets = ir_.CreateMul(
+          ops_.splat(ir_.getInt64(static_cast<std::int64_t>(c10::elementSize(address.type)))),
+          lane_ids());
+    for (const auto& [index, step] : rest.gathered)
+      offsets = ir_.CreateAdd(offsets, ir_.CreateMul(index, ops_.splat(step)));
     Value* pointers = ir_.CreateGEP(ir_.getInt8Ty(), ops_.splat(address.pointer), offsets);
     if (!mask) mask = ::llvm::Constant::getAllOnesValue(ops_.vector_type(c10::ScalarType::Bool));
     ir_.CreateMaskedScatter(value, pointers, align, mask);

@@ -43,12 +43,15 @@ class LaneMemory {
   ::llvm::Value* mask_below(::llvm::Value* i, ::llvm::Value* n);
 
   ::llvm::Value* load(const Address& address, const Selection& selection);
-  void store(const Address& address, ::llvm::Value* value, ::llvm::Value* mask);
+  /// Of the selection all but the guard. Lanes go to different places.
+  void store(const Address& address, ::llvm::Value* value, const Selection& selection);
 
   /// `pointer`, or a number in place of one, `bytes` further.
   ::llvm::Value* offset(::llvm::Value* pointer, ::llvm::Value* bytes);
 
  private:
+  /// `address` with indices that all lanes have moved into the pointer, and out of the selection.
+  Address with_uniform(const Address& address, Selection& selection);
   /// Lanes that do not lie one after the other.
   ::llvm::Value* load_scattered(const Address& address, const Selection& selection,
                                 ::llvm::Value* active);
