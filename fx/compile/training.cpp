@@ -1,6 +1,8 @@
 #include "fx/compile/training.h"
 
 #include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
@@ -29,6 +31,21 @@ Run runner(const std::shared_ptr<GraphModule>& module,
   return [compiled = compile(module, *options)](Values inputs) {
     return compiled.forward(std::move(inputs));
   };
+}
+
+struct NoAutocast {
+  c10::impl::ExcludeDispatchKeyGuard guard{c10::autocast_dispatch_keyset};
+};
+
+// What autocast is set to for the devices of these tensors.
+std::string autocast_text(const Tensors& tensors) {
+  std::string text;
+  for (const at::Tensor& tensor : tensors) {
+    const at::DeviceType device = tensor.device().type();
+    if (at::autocast::is_autocast_available(device) && at::autocast::is_autocast_enabled(device))
+      text += std::string("autocast ") + at::toString(at::autocast::get_autocast_dtype(device));
+  }
+  return text;
 }
 
 // An input or tangent as the capture saw it.
@@ -153,6 +170,7 @@ class TrainingFunction::Step : public torch::autograd::Function<TrainingFunction
       taken[output] = true;
       inputs.emplace_back(with_strides(tangent, state.tangents[i]));
     }
+    const NoAutocast casts_stand_in_the_graph;
     Tensors gradients;
     for (const Value& gradient : elements(state.backward(std::move(inputs))))
       gradients.push_back(gradient.isTensor() ? gradient.toTensor() : at::Tensor());
@@ -235,6 +253,7 @@ void TrainingFunction::State::check(Values& values) const {
 
 Value TrainingFunction::State::run_forward(Values values, Values& saved) const {
   const at::NoGradGuard no_grad;
+  const NoAutocast casts_stand_in_the_graph;
   const Values both = elements(forward(std::move(values)));
   saved = elements(both[1]);
   return both[0];
@@ -276,7 +295,7 @@ struct AotFunction::State {
 
   // What a graph holds for.
   std::string key(const Tensors& inputs) const {
-    std::string key;
+    std::string key = autocast_text(inputs);
     const auto add = [&](const at::Tensor& tensor) {
       key += describe(tensor) + (tensor.requires_grad() ? "g" : "");
       if (tensor.layout() == at::kStrided)

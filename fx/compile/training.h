@@ -63,7 +63,8 @@ struct AotOptions {
 class AotFunction {
  public:
   /// Calls the program's graphs; captures it first when inputs come with dtypes, sizes, strides or
-  /// requires_grad that it was not captured for yet, or its modules are in another mode.
+  /// requires_grad that it was not captured for yet, or its modules or autocast are in another
+  /// mode.
   /// @throws TraceError as joint(); as TrainingFunction.
   Value forward(Values inputs) const;
   template <typename... Inputs>

@@ -1,6 +1,7 @@
 #include "fx/passes/joint.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
@@ -126,6 +127,8 @@ class JointRun {
     wanted.insert(wanted.end(), wanted_.begin(), wanted_.end());
     signature_.gradients.insert(signature_.gradients.end(), names_.begin(), names_.end());
     if (wanted.empty()) return {};
+    // A backward runs outside of autocast; the casts of the forward have their own formulas.
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
     return torch::autograd::grad(outputs, wanted, tangents_, /*retain_graph=*/false,
                                  /*create_graph=*/false, /*allow_unused=*/true);
   }

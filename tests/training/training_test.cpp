@@ -1,5 +1,6 @@
 #include "fx/compile/training.h"
 
+#include <ATen/autocast_mode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -225,6 +226,34 @@ TEST(Training, a_function_of_graphs_checks_its_inputs) {
                                  CompileOptions{.freeze = true});
               }),
               HasSubstr("freeze"));
+}
+
+// The graph has the casts of the autocast that it was captured under, and needs none to run.
+TEST(Training, autocast_around_calls) {
+  for (const auto& way : kWays) {
+    nn::Linear linear(4, 4);
+    const AotFunction trained = aot_function(linear, {.compile = way});
+    const Tensor x = torch::randn({8, 4}).requires_grad_();
+    const auto step = [&](bool casts, const std::function<Tensor()>& run) {
+      at::autocast::set_autocast_enabled(at::kCPU, casts);
+      const Tensor y = run();
+      at::autocast::set_autocast_enabled(at::kCPU, false);
+      at::autocast::clear_cache();
+      return std::pair(y, torch::autograd::grad({y.to(at::kFloat).square().sum()},
+                                                {x, linear->weight, linear->bias}));
+    };
+    for (const bool casts : {true, false, true}) {
+      const auto [expected, expected_gradients] = step(casts, [&] { return linear(x); });
+      const auto [found, gradients] = step(casts, [&] { return trained(x).toTensor(); });
+      EXPECT_EQ(found.dtype(), casts ? at::kBFloat16 : at::kFloat);
+      EXPECT_TRUE(torch::allclose(found, expected, 1e-2, 1e-2));
+      for (std::size_t i = 0; i < gradients.size(); ++i) {
+        EXPECT_EQ(gradients[i].dtype(), at::kFloat);
+        EXPECT_TRUE(torch::allclose(gradients[i], expected_gradients[i], 1e-2, 1e-2)) << i;
+      }
+    }
+    EXPECT_EQ(trained.num_captures(), 2u);
+  }
 }
 
 TEST(Training, many_threads_call_one_function) {
