@@ -95,8 +95,9 @@ class JsonValue {
 class JsonDocument {
  public:
   /// Parses `text` whole: UTF-8, no trailing bytes, numbers that fit, nesting of at most
-  /// `max_depth`, and not so many small values that their memory would be out of proportion. Syntax errors throw ImportError `syntax`, wrong values later `schema`; `label`
-  /// starts each message. The text is gone when the document is made.
+  /// `max_depth`, and not so many small values that their memory would be out of proportion. Syntax
+  /// errors throw ImportError `syntax`, wrong values later `schema`; `label` starts each message.
+  /// The text is gone when the document is made.
   JsonDocument(std::string text, std::string label, ErrorCode syntax = ErrorCode::kBadJson,
                ErrorCode schema = ErrorCode::kBadSchema, std::size_t max_depth = kMaxJsonDepth);
   JsonDocument(const JsonDocument&) = delete;
