@@ -154,7 +154,8 @@ class FusionPlanner {
     }
     std::size_t operations = 0;
     bool expensive = false;
-    bool scans = false;           // faster than the operator: in vectors, not element by element
+    bool faster = false;  // than the operator: in vectors, not element by element
+    bool as_good = false;
     std::map<ExprId, int> reads;  // through other indices
     std::optional<Domain> reducing;
     for (std::size_t id = first; id < program.size(); ++id) {
@@ -172,7 +173,11 @@ class FusionPlanner {
           plan_.reasons[&node] = "a scan in order along the innermost dimension";
           return;
         }
-        scans = true;
+        // Sums of adjacent elements take as long as eager's.
+        const bool better =
+            !e.reduced.back() || e.reduce == Reduce::kMax || e.reduce == Reduce::kMin;
+        faster |= better;
+        as_good |= !better;
       }
       const bool is_scatter = e.kind == Expr::Kind::kScatter;
       if (e.kind != Expr::Kind::kReduce && e.kind != Expr::Kind::kScan && !is_scatter) continue;
@@ -186,6 +191,10 @@ class FusionPlanner {
           for (const Affine::Term& term : at.terms)
             reduced[static_cast<std::size_t>(term.axis)] = false;
         info.scatters = true;
+        // Slices at computed places eager adds and copies in vectors, too.
+        for (std::size_t i = 2; i < e.args.size(); ++i)
+          if (const Dims& dims = program[e.args[i]].dims; !dims.empty())
+            faster |= program.shapes().find(dims.back()) != kOne;
       }
       for (std::size_t d = 0; d < arg.dims.size(); ++d)
         if (const Dim dim = program.shapes().find(arg.dims[d]); dim != kOne) {
@@ -224,8 +233,8 @@ class FusionPlanner {
         if (Dims dims = canonical(tensor.dims); dims.size() >= info.domain.dims.size())
           info.domain.dims = std::move(dims);
     }
-    info.worthwhile = scans || info.scatters ||
-                      (!info.joins_parts && (operations >= 3 || (expensive && operations >= 2)));
+    info.worthwhile = faster || (!info.joins_parts && !as_good &&
+                                 (operations >= 3 || (expensive && operations >= 2)));
   }
 
   // --- groups
