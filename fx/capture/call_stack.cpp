@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <exception>
+#include <mutex>
 #include <string_view>
+#include <unordered_map>
 
 namespace fx {
 namespace {
@@ -14,15 +16,50 @@ bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-// What is below every program: reading line tables of these takes most of a second.
-bool is_of_a_library(void* address) {
+// The executable or library that holds the code, or empty.
+std::string library_of(void* address) {
   Dl_info info;
-  if (!dladdr(address, &info) || !info.dli_fname) return true;
-  const std::string_view path = info.dli_fname;
-  return std::ranges::any_of(
-      std::initializer_list<std::string_view>{"libtorch", "libc10", "libc.so", "libstdc++",
-                                              "libfxcpp", "libpthread", "ld-linux", "[vdso]"},
-      [&](std::string_view name) { return contains(path, name); });
+  return dladdr(address, &info) && info.dli_fname ? info.dli_fname : std::string();
+}
+
+// What is below every program: reading line tables of these takes most of a second.
+bool is_below_programs(std::string_view library) {
+  return library.empty() || std::ranges::any_of(
+                                std::initializer_list<std::string_view>{
+                                    "libtorch", "libc10", "libc.so", "libstdc++", "libfxcpp",
+                                    "libpthread", "ld-linux", "[vdso]"},
+                                [&](std::string_view name) { return contains(library, name); });
+}
+
+// The frames of programs among the addresses. Looked up once for each address in a library: that
+// takes a millisecond, and the nodes of a graph come from few places.
+std::vector<torch::unwind::Frame> frames_of_programs(const std::vector<void*>& addresses) {
+  struct Known {
+    std::string library;
+    torch::unwind::Frame frame;
+  };
+  static std::mutex mutex;
+  static auto& known = *new std::unordered_map<void*, Known>();
+  std::vector<void*> wanted, missing;
+  std::vector<std::string> libraries;
+  const std::lock_guard lock(mutex);
+  for (void* address : addresses) {
+    std::string library = library_of(address);
+    if (is_below_programs(library)) continue;
+    wanted.push_back(address);
+    const auto found = known.find(address);
+    if (found != known.end() && found->second.library == library) continue;
+    missing.push_back(address);
+    libraries.push_back(std::move(library));
+  }
+  if (!missing.empty()) {
+    const auto frames = torch::unwind::symbolize(missing, torch::unwind::Mode::fast);
+    for (std::size_t i = 0; i < missing.size(); ++i)
+      known.insert_or_assign(missing[i], Known{libraries[i], frames[i]});
+  }
+  std::vector<torch::unwind::Frame> out;
+  for (void* address : wanted) out.push_back(known.at(address).frame);
+  return out;
 }
 
 // Headers that the compiler put into the program, and this library where it is linked into it.
@@ -59,13 +96,9 @@ CallStack CallStack::here() {
 
 std::string CallStack::source() const {
   if (!frames_) return {};
-  std::vector<void*> own;
-  for (void* frame : *frames_)
-    if (!is_of_a_library(frame)) own.push_back(frame);
   try {
     std::string without_line;
-    for (const torch::unwind::Frame& frame :
-         torch::unwind::symbolize(own, torch::unwind::Mode::fast)) {
+    for (const torch::unwind::Frame& frame : frames_of_programs(*frames_)) {
       // Without debug information the "file" is the executable, and the "line" an offset in it.
       const bool has_line = contains(frame.filename, ".") && !frame.filename.ends_with(".so");
       if (has_line && is_foreign_source(frame.filename)) continue;
