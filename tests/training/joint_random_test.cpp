@@ -37,7 +37,7 @@ std::string reason_in(const std::string& error) {
   // The last: LibTorch's index_add on meta tensors, when there is nothing to add.
   for (const char* text :
        {"nothing in the result requires grad", "whose gradient would be lost", "depend on values",
-        "[FX514]", "index 0 out of range for tensor of size"})
+        "[FX514]", "when it was captured, and now", "index 0 out of range for tensor of size"})
     if (error.find(text) != std::string::npos) return text;
   return {};
 }
