@@ -1,6 +1,5 @@
 #include "fx/capture/call_stack.h"
 
-#include <dlfcn.h>
 #include <torch/csrc/profiler/unwind/unwind.h>
 
 #include <algorithm>
@@ -18,8 +17,8 @@ bool contains(std::string_view text, std::string_view part) {
 
 // The executable or library that holds the code, or empty.
 std::string library_of(void* address) {
-  Dl_info info;
-  return dladdr(address, &info) && info.dli_fname ? info.dli_fname : std::string();
+  const auto found = torch::unwind::libraryFor(address);  // dladdr looks at every symbol
+  return found ? found->first : std::string();
 }
 
 // What is below every program: reading line tables of these takes most of a second.
