@@ -99,7 +99,7 @@ std::string broken_condition(const Conditions& then, const Conditions& now,
     if (a.device != b.device)
       return input + " was on " + a.device.str() + ", and is on " + b.device.str();
     if (a.layout != b.layout) return input + " has another layout";
-    if (then.gradients && a.requires_grad != b.requires_grad)
+    if (a.requires_grad != b.requires_grad)
       return input + (b.requires_grad ? " requires gradients, and did not"
                                       : " requires no gradients, and did");
     const bool same_order = (a.contiguous && b.contiguous) || (a.channels_last && b.channels_last);

@@ -46,7 +46,9 @@ std::string_view assumption_kind_name(Assumption::Kind kind);
 /// A size that calls of a captured graph may change (torch.export.Dim). Equal names are one size.
 struct Dim {
   std::string name;
-  std::optional<std::int64_t> min = {};  ///< default: 1, or 2 where size 1 takes another path
+  /// The range that is wanted, by default from 1 on. The graph takes the part of it around the
+  /// example in which runs show the same: size 1 and large sizes often take another path.
+  std::optional<std::int64_t> min = {};
   std::optional<std::int64_t> max = {};
 
   Dim(const char* symbol) : name(symbol) {}             // NOLINT: {{0, "batch"}} reads as it should

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <set>
 #include <span>
@@ -26,7 +27,9 @@ struct Symbol {
   Dim mark;
   std::int64_t example;
   std::vector<Place> places;
-  std::int64_t least = 0;  // found by runs
+  // Found by runs.
+  std::int64_t least = 0;
+  std::optional<std::int64_t> most = {};
 };
 
 /// Why a size has to stay as it is.
@@ -260,7 +263,7 @@ class SizeRuns {
       return Stays{culprit, "with " + shown(plan[difference->run]) + ", " + difference->text +
                                 (source.empty() ? "" : ", at " + source)};
     }
-    for (std::size_t s = 0; s < symbols_.size(); ++s) find_least(s, base, graph);
+    for (std::size_t s = 0; s < symbols_.size(); ++s) find_range(s, plan, graph);
     made = std::move(runs[0]);
     for (std::size_t s = 0; s < symbols_.size(); ++s) describe_symbol(s, plan, made);
     Sizes last;
@@ -274,23 +277,35 @@ class SizeRuns {
     return text.substr(0, text.find('\n'));
   }
 
-  // Sizes 0 and 1 often take another path: calls may have them only where a run shows the same.
-  void find_least(std::size_t index, const Sizes& base, const SizeGraph& graph) {
+  // Calls may have the sizes between the smallest and the largest one at which a run shows the
+  // same: a program may take another path for small and for large ones.
+  void find_range(std::size_t index, const std::vector<Sizes>& plan, const SizeGraph& graph) {
     Symbol& symbol = symbols_[index];
-    symbol.least = symbol.mark.min.value_or(1);
-    for (std::int64_t size = std::min<std::int64_t>(symbol.least, 1);
-         size <= 1 && symbol.least <= size; ++size) {
-      if (symbol.example == size) continue;
-      Sizes sizes = base;
+    const std::int64_t v = symbol.example, lowest = symbol.mark.min.value_or(1);
+    const auto holds = [&](std::int64_t size) {
+      Sizes sizes = plan[0];
       sizes[index] = size;
-      bool holds = false;
       try {
-        holds = graph.holds_for(run(sizes, false), sizes);
+        return graph.holds_for(run(sizes, false), sizes);
       } catch (const std::exception&) {
-        // The program does not take this size either.
+        return false;  // the program does not take this size either
       }
-      if (!holds) symbol.least = size + 1;
+    };
+    symbol.least = v;
+    for (const std::int64_t size :
+         std::set<std::int64_t, std::greater<>>{v - 1, v / 2, 3, 2, 1, lowest}) {
+      if (size >= v || size < lowest) continue;
+      if (!holds(size)) break;
+      symbol.least = size;
     }
+    symbol.most = symbol.mark.max;
+    std::int64_t largest = v;
+    for (const Sizes& sizes : plan) largest = std::max(largest, sizes[index]);
+    std::int64_t size = symbol.mark.max.value_or(std::max<std::int64_t>(64, 4 * v));
+    std::int64_t elements = 1;  // for each of this size
+    for (const Place& place : symbol.places) elements += inputs_[place.input].numel() / v;
+    size = std::min(size, kMostElements / elements);
+    if (size > largest && !holds(size)) symbol.most = largest;
   }
 
   void describe_symbol(std::size_t index, const std::vector<Sizes>& plan, Recording& made) const {
@@ -298,7 +313,7 @@ class SizeRuns {
     for (const Place& place : symbol.places) {
       InputGuard& guard = made.guards[place.input];
       guard.dims[static_cast<std::size_t>(place.dim)] = {
-          {}, symbol.mark.name, symbol.least, symbol.mark.max};
+          {}, symbol.mark.name, symbol.least, symbol.most};
       for (Assumption& each : made.assumptions)
         if (each.kind == Assumption::Kind::kInput && each.text.starts_with(guard.input + " is a "))
           each.text = guard.input + " is a Tensor " + guard.str();
@@ -306,7 +321,7 @@ class SizeRuns {
     std::set<std::int64_t> seen;
     for (const Sizes& sizes : plan) seen.insert(sizes[index]);
     std::string text = symbol.mark.name + " may be from " + std::to_string(symbol.least) + " to " +
-                       (symbol.mark.max ? std::to_string(*symbol.mark.max) : "any size") +
+                       (symbol.most ? std::to_string(*symbol.most) : "any size") +
                        ", as found with";
     for (const std::int64_t size : seen) text += " " + std::to_string(size);
     made.assumptions.push_back({Assumption::Kind::kSize, std::move(text)});
@@ -371,6 +386,7 @@ class SizeRuns {
   }
 
   static constexpr std::size_t kOtherSizes = 5;
+  static constexpr std::int64_t kMostElements = std::int64_t{1} << 24;  // of the largest example
 
   const Program& program_;
   const std::vector<at::Tensor>& inputs_;

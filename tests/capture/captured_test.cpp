@@ -111,6 +111,18 @@ TEST(Captured, modes_gradients_and_state_of_the_module) {
   EXPECT_EQ(captured.graphs().size(), 7u) << "another order in memory";
 }
 
+TEST(Captured, programs_that_ask_whether_gradients_are_wanted) {
+  Captured captured =
+      capture_with_guards([](Tensor x) { return x.requires_grad() ? x * 2 : x * 3; });
+  for (const bool grad_mode : {true, false, true, false})
+    for (const bool wanted : {true, false}) {
+      const torch::AutoGradMode mode(grad_mode);
+      const Tensor x = torch::ones({3}).requires_grad_(wanted);
+      EXPECT_EQ(captured(x).toTensor().sum().item<float>(), wanted ? 6 : 9) << grad_mode;
+    }
+  EXPECT_EQ(captured.graphs().size(), 4u);
+}
+
 TEST(Captured, contiguous_inputs_and_others) {
   auto program = [](Tensor x) { return x.contiguous().add_(1); };
   Captured captured = capture_with_guards(program);

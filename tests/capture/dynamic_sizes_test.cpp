@@ -213,6 +213,41 @@ TEST(DynamicSizes, marks_that_do_not_fit_are_refused) {
                std::runtime_error);
 }
 
+// A program that takes another path for small or large sizes: the graph takes the others.
+TEST(DynamicSizes, the_range_ends_where_runs_show_something_else) {
+  const auto range_of = [](const std::function<Tensor(Tensor)>& program, Dim dim,
+                           std::int64_t example) {
+    auto gm = make_fx(program, {torch::randn({example, 3})}, {.dynamic = {{"x", {{0, dim}}}}});
+    const InputGuard::Dim found = gm->input_guards()[0].dims[0];
+    for (const std::int64_t size : {1, 2, 3, 4, 5, 6, 7, 12, 20, 30, 63, 64}) {
+      if (size < found.min.value_or(0) || size > found.max.value_or(size)) continue;
+      const Tensor x = torch::randn({size, 3});
+      EXPECT_TRUE(torch::equal((*gm)(x).toTensor(), program(x))) << size << gm->graph();
+    }
+    return std::pair(found.min.value_or(0), found.max.value_or(-1));
+  };
+  using Range = std::pair<std::int64_t, std::int64_t>;
+  const auto at_least_4 = [](Tensor x) {
+    return x * static_cast<double>(std::max<std::int64_t>(x.size(0), 4));
+  };
+  EXPECT_EQ(range_of(at_least_4, "n", 4), Range(4, -1));
+  EXPECT_EQ(range_of(at_least_4, "n", 9), Range(4, -1));
+  EXPECT_EQ(range_of([](Tensor x) { return x.numel() > 10 ? x * 2 : x * 3; }, "n", 5),
+            Range(4, -1));
+  EXPECT_EQ(range_of([](Tensor x) { return x.size(0) > 40 ? x * 2 : x * 3; }, "n", 5).first, 1);
+  EXPECT_LT(range_of([](Tensor x) { return x.size(0) > 40 ? x * 2 : x * 3; }, "n", 5).second, 41);
+  EXPECT_LT(
+      range_of([](Tensor x) { return x.size(0) > 40 ? x * 2 : x * 3; }, {"n", 2, 1000}, 5).second,
+      41);
+  EXPECT_EQ(range_of([](Tensor x) { return x * 2; }, {"n", 2, 1000}, 5), Range(2, 1000));
+  // A table of 50 rows: the program has no answer for more.
+  const Tensor table = torch::randn({50, 3});
+  EXPECT_LT(range_of([&](Tensor x) { return x + table.index_select(0, torch::arange(x.size(0))); },
+                     "n", 5)
+                .second,
+            51);
+}
+
 TEST(SizeSolver, finds_the_simplest_expression_that_holds_in_all_runs) {
   const Samples a{4, 5, 6, 4, 4, 7, 10, 13}, b{3, 3, 3, 4, 5, 7, 9, 8};
   const std::vector<std::string> names{"a", "b"};
