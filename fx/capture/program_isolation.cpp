@@ -6,7 +6,7 @@
 
 namespace fx {
 
-ProgramIsolation::ProgramIsolation(const torch::nn::Module& root) {
+ProgramIsolation::ProgramIsolation(const torch::nn::Module& root, Of what) {
   const auto save = [&](const at::Tensor& tensor) {
     if (!tensor.defined()) return;
     // Of no data, or of a layout that has no comparison.
@@ -15,7 +15,8 @@ ProgramIsolation::ProgramIsolation(const torch::nn::Module& root) {
     if (std::ranges::find(devices_, tensor.device()) == devices_.end())
       devices_.push_back(tensor.device());
   };
-  for (const at::Tensor& tensor : root.parameters()) save(tensor);
+  if (what == Of::kParametersAndBuffers)
+    for (const at::Tensor& tensor : root.parameters()) save(tensor);
   for (const at::Tensor& tensor : root.buffers()) save(tensor);
   generators_.emplace(devices_);
 }

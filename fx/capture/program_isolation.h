@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 
+#include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -13,10 +14,11 @@ namespace fx {
 
 /// While it lives, runs of a program leave no trace in its module and in the random generators:
 /// parameters and buffers get their contents back at the end. What the program keeps elsewhere
-/// stays, and so do sparse ones. Costs a copy of all parameters and buffers.
+/// stays, and so do sparse ones. Costs a copy of all parameters and buffers, or of buffers alone.
 class ProgramIsolation {
  public:
-  explicit ProgramIsolation(const torch::nn::Module& root);
+  enum class Of : std::uint8_t { kParametersAndBuffers, kBuffers };
+  explicit ProgramIsolation(const torch::nn::Module& root, Of what = Of::kParametersAndBuffers);
   ProgramIsolation(const ProgramIsolation&) = delete;
   ProgramIsolation& operator=(const ProgramIsolation&) = delete;
   ~ProgramIsolation() { restore(); }

@@ -1,18 +1,22 @@
 #include "fx/compile/compile.h"
 
 #include <ATen/Functions.h>
+#include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
+#include <c10/core/InferenceMode.h>
 
 #include <atomic>
 #include <mutex>
+#include <type_traits>
 
 #include "fx/base/error.h"
 #include "fx/base/text.h"
+#include "fx/capture/graph_module_tracing.h"
+#include "fx/capture/program_isolation.h"
 #include "fx/compile/backends.h"
 #include "fx/compile/pipeline.h"
-#include "fx/graph/argument_value.h"
+#include "fx/graph/module_access.h"
 #include "fx/graph/tensor_copies.h"
-#include "fx/ops/rng_guard.h"
 #include "fx/run/plan_profiler.h"
 
 namespace fx {
@@ -21,70 +25,66 @@ namespace {
 // Captures of one program for other inputs than these are not made: it runs as it is.
 constexpr std::size_t kMaxCaptures = 16;
 
-Value value_of_result(const TraceArg& result) {
-  switch (result.kind()) {
-    case TraceArg::Kind::kArgument:
-      return value_of(result.argument());
-    case TraceArg::Kind::kTensor:
-      return result.tensor();
-    case TraceArg::Kind::kList:
-    case TraceArg::Kind::kTuple: {
-      Values items;
-      for (const TraceArg& item : result.items()) items.push_back(value_of_result(item));
-      return result.kind() == TraceArg::Kind::kList
-                 ? make_list(std::move(items))
-                 : Value(c10::ivalue::Tuple::create(std::move(items)));
-    }
-    default:
-      break;
-  }
-  throw TraceError(ErrorCode::kBadResult,
-                   "a compiled program returns something else than tensors, numbers, and lists and "
-                   "tuples of them");
+// What the program may write to.
+std::vector<at::Tensor> copies_of(const std::vector<at::Tensor>& inputs) {
+  TensorCopies copies;
+  std::vector<at::Tensor> out;
+  for (const at::Tensor& input : inputs) out.push_back(copies(input));
+  return out;
 }
 
-// Leaves no trace of a capture, which runs the program once more than the user asked for: buffers
-// of the model get their contents back, the random generators their state.
-class CaptureIsolation {
+// What a capture of a program holds for, as bytes: all that a program can ask its inputs and its
+// model for, but their contents.
+class CaptureKey {
  public:
-  explicit CaptureIsolation(const torch::nn::Module* model) {
-    if (!model) return;
-    for (const at::Tensor& buffer : model->buffers())
-      if (buffer.defined()) saved_.emplace_back(buffer, buffer.detach().clone());
+  CaptureKey(const std::vector<at::Tensor>& inputs, const torch::nn::Module* model) {
+    add(at::GradMode::is_enabled());
+    add(c10::InferenceMode::is_enabled());
+    add(at::autocast::is_autocast_enabled(at::kCPU));
+    add(at::autocast::get_autocast_dtype(at::kCPU));
+    for (const at::Tensor& tensor : inputs) add_tensor(tensor);
+    if (model) add_module(*model);
   }
-  CaptureIsolation(const CaptureIsolation&) = delete;
-  CaptureIsolation& operator=(const CaptureIsolation&) = delete;
-  ~CaptureIsolation() {
-    const at::NoGradGuard no_grad;
-    // Compared by contents: batch_norm writes without counting a version.
-    for (const auto& [buffer, contents] : saved_)
-      if (!at::equal(buffer, contents)) buffer.copy_(contents);
-  }
-
-  // What the program may write to.
-  static std::vector<at::Tensor> copies(const std::vector<at::Tensor>& inputs) {
-    TensorCopies copies;
-    std::vector<at::Tensor> out;
-    for (const at::Tensor& input : inputs) out.push_back(copies(input));
-    return out;
-  }
+  const std::string& text() const noexcept { return text_; }
 
  private:
-  std::vector<std::pair<at::Tensor, at::Tensor>> saved_;  // buffer, contents
-  RngGuard generators_;
-};
-
-// What a capture of a program holds for.
-std::string key_of(const std::vector<at::Tensor>& inputs, const torch::nn::Module* model) {
-  std::string key;
-  for (const at::Tensor& tensor : inputs) {
-    key += describe(tensor);
-    key += tensor.requires_grad() ? "g " : " ";
+  template <typename T>
+  void add(const T& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    text_.append(reinterpret_cast<const char*>(&value), sizeof value);
   }
-  key += at::GradMode::is_enabled() ? "grad" : "";
-  if (model) key += model->is_training() ? " train" : " eval";
-  return key;
-}
+
+  void add_tensor(const at::Tensor& tensor) {
+    add(tensor.defined());
+    if (!tensor.defined()) return;
+    add(tensor.scalar_type());
+    add(tensor.layout());
+    add(tensor.device().type());
+    add(tensor.device().index());
+    add(tensor.requires_grad());
+    add(tensor.dim());
+    for (const std::int64_t size : tensor.sizes()) add(size);
+    if (tensor.layout() != at::kStrided) return;
+    add(tensor.is_contiguous());
+    if (tensor.is_contiguous()) return;
+    for (const std::int64_t stride : tensor.strides()) add(stride);
+  }
+
+  // Parameters and buffers that have been replaced are others, too; the capture keeps its own.
+  void add_module(const torch::nn::Module& module) {
+    add(module.is_training());
+    for (const auto* table : {&detail::parameters(module), &detail::buffers(module)})
+      for (const auto& item : *table) {
+        add(item.value().unsafeGetTensorImpl());
+        add_tensor(item.value());
+      }
+    add(detail::children(module).size());
+    for (const auto& child : detail::children(module))
+      if (child.value()) add_module(*child.value());
+  }
+
+  std::string text_;
+};
 
 }  // namespace
 
@@ -150,9 +150,9 @@ std::unique_ptr<Compiled::State::Entry> Compiled::State::capture(
   static const torch::nn::Module kNoModule;
   std::shared_ptr<GraphModule> module;
   try {
-    const CaptureIsolation isolation(model.get());
-    module =
-        record_program(model ? *model : kNoModule, CaptureIsolation::copies(inputs), {}, program);
+    const torch::nn::Module& root = model ? *model : kNoModule;
+    const ProgramIsolation isolation(root, ProgramIsolation::Of::kBuffers);
+    module = record_program(root, copies_of(inputs), {}, program);
   } catch (const TraceError& e) {
     entry->compilation.explanation =
         std::string("the program runs as it is: it cannot be captured: ") + e.what() + "\n";
@@ -182,7 +182,8 @@ Value Compiled::State::run_program(Values values, KwValues kwargs) {
                      "a compiled C++ program takes tensors, found " + describe(value));
     inputs.push_back(value.toTensor());
   }
-  const std::string key = key_of(inputs, model.get());
+  const CaptureKey made_for(inputs, model.get());
+  const std::string& key = made_for.text();
   const Entry* entry = find(key);
   if (!entry) {
     const std::lock_guard lock(mutex);
@@ -191,7 +192,7 @@ Value Compiled::State::run_program(Values values, KwValues kwargs) {
     for (const Entry* e = entries.load(); e; e = e->next.get()) ++count;
     if (!entry && count < kMaxCaptures) entry = &publish(capture(key, inputs));
   }
-  if (!entry || !entry->compilation.run) return value_of_result(program(inputs));
+  if (!entry || !entry->compilation.run) return detail::value_of(program(inputs));
   return entry->compilation.run(std::move(values), {});
 }
 

@@ -1,5 +1,6 @@
 #include "fx/compile/compile.h"
 
+#include <ATen/autocast_mode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -10,6 +11,7 @@
 #include "fx/capture/symbolic_trace.h"
 #include "fx/compile/find_wrong_kernel.h"
 #include "fx/compile/jit.h"
+#include "fx/graph/module_access.h"
 #include "fx/interpret/interpreter.h"
 #include "fx/io/import_export.h"
 #include "tests/graph/graphs.h"
@@ -484,6 +486,42 @@ TEST(Compile, ABufferIsUpdatedOncePerCall) {
     EXPECT_TRUE(
         torch::allclose(item.value().to(torch::kDouble), buffers[item.key()].to(torch::kDouble)))
         << item.key();
+}
+
+// What a program can ask its inputs and its model for is part of what a capture holds for.
+TEST(Compile, ProgramsThatAskForModesGetTheAnswerOfTheCall) {
+  const torch::NoGradGuard no_grad;
+  const Compiled order = compile([](at::Tensor x) { return x.is_contiguous() ? x * 2 : x * 3; });
+  const at::Tensor x = torch::ones({2, 3}), turned = torch::ones({3, 2}).t();
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(order(x).toTensor().sum().item<float>(), 12);
+    EXPECT_EQ(order(turned).toTensor().sum().item<float>(), 18);
+  }
+  const Compiled casts = compile([](at::Tensor a) { return a.mm(a); });
+  const at::Tensor square = torch::full({3, 3}, 1.001f);
+  const auto expect_dtype = [&](at::ScalarType dtype) {
+    EXPECT_EQ(casts(square).toTensor().scalar_type(), dtype);
+  };
+  for (int i = 0; i < 2; ++i) {
+    at::autocast::set_autocast_enabled(at::kCPU, true);
+    at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
+    expect_dtype(at::kBFloat16);
+    at::autocast::set_autocast_enabled(at::kCPU, false);
+    at::autocast::clear_cache();
+    expect_dtype(at::kFloat);
+  }
+  torch::nn::Sequential net(torch::nn::Linear(3, 3), torch::nn::Dropout(0.5));
+  const Compiled fast = compile(net);
+  net->eval();
+  EXPECT_TRUE(torch::allclose(fast(x).toTensor(), net->forward(x)));
+  net->children()[1]->train();  // of the whole the flag stays what it was
+  const auto zeros = [&] { return (fast(torch::ones({64, 3})).toTensor() == 0).sum().item<int>(); };
+  EXPECT_GT(zeros(), 0);
+  net->children()[1]->eval();
+  EXPECT_EQ(zeros(), 0);
+  net->children()[0]->as<torch::nn::Linear>()->weight = torch::zeros({3, 3});  // not registered
+  detail::parameters(*net->children()[0])["weight"] = torch::zeros({3, 3});
+  EXPECT_TRUE(torch::allclose(fast(x).toTensor(), net->forward(x)));
 }
 
 TEST(Compile, KeywordsRun) {
