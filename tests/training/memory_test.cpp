@@ -53,8 +53,10 @@ struct BlockImpl : nn::Module {
     y += down.is_empty() ? x : down->forward(x);
     return y.relu_();
   }
-  nn::Conv2d first, second;
-  nn::BatchNorm2d first_norm, second_norm;
+  nn::Conv2d first;
+  nn::BatchNorm2d first_norm;
+  nn::Conv2d second;
+  nn::BatchNorm2d second_norm;
   nn::Sequential down{nullptr};
 };
 TORCH_MODULE(Block);
