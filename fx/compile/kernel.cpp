@@ -55,6 +55,12 @@ DimOrder dim_order(c10::IntArrayRef sizes, c10::IntArrayRef strides) {
   return order;
 }
 
+// Two nests: what is stored into, and the stores. Scatters are alone in their kernels; there may be
+// no output at all (unbind of nothing).
+static bool is_scatter(const TensorProgram& program, const std::vector<Tensor>& outputs) {
+  return outputs.size() == 1 && program[outputs[0]].kind == Expr::Kind::kScatter;
+}
+
 struct Kernel::Code {
   KernelShape shape;
   std::shared_ptr<const KernelCode> code;  // null: there is none
@@ -68,7 +74,7 @@ Kernel::Kernel(std::string name, TensorProgram program, std::vector<Tensor> outp
       outputs_(std::move(outputs)),
       orders_(std::move(orders)),
       nest_(first_nest(program_, outputs_, name_)) {
-  if (const Expr& output = program_[outputs_[0]]; output.kind == Expr::Kind::kScatter)
+  if (is_scatter(program_, outputs_))
     second_.reset(new Kernel(name_ + "_scatter", program_, outputs_, orders_, Scatters()));
   look_up();
 }
@@ -86,11 +92,10 @@ Kernel::Kernel(std::string name, TensorProgram program, std::vector<Tensor> outp
 // Of a scatter: what it stores into.
 Nest Kernel::first_nest(TensorProgram& program, const std::vector<Tensor>& outputs,
                         const std::string& name) {
-  const Expr& output = program[outputs[0]];
-  if (outputs.size() > 1 || output.kind != Expr::Kind::kScatter)
-    return build_nest(program, outputs, name);
-  const Expr& into = program[output.args[0]];
-  const Tensor first{.id = output.args[0], .type = into.type, .dims = into.dims};
+  if (!is_scatter(program, outputs)) return build_nest(program, outputs, name);
+  const ExprId id = program[outputs[0]].args[0];
+  const Expr& into = program[id];
+  const Tensor first{.id = id, .type = into.type, .dims = into.dims};
   return build_nest(program, {&first, 1}, name);
 }
 
