@@ -171,6 +171,19 @@ std::string check_archive(const Program& program) {
   });
 }
 
+Program after_passes(const Program& program, std::span<const CheckedPass> passes) {
+  const at::NoGradGuard no_grad;
+  Program copy = copy_of(program);
+  bool made_weights = false;
+  for (const CheckedPass& checked : passes) {
+    const Pass& pass = checked.pass;
+    if (narrows_weights(pass.name()) && made_weights) continue;
+    const bool changed = manager_of(pass, program).run(*copy.module).changed;
+    made_weights |= changed && makes_weights(pass.name());
+  }
+  return copy;
+}
+
 std::string check_passes(const Program& program, std::span<const CheckedPass> passes, bool twice,
                          Tally* tally) {
   std::string before;

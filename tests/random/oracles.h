@@ -48,6 +48,9 @@ struct Tally {
 std::string check_passes(const Program& program, std::span<const CheckedPass> passes, bool twice,
                          Tally* tally = nullptr);
 
+/// A copy of the program on which the passes were run, one after the other.
+Program after_passes(const Program& program, std::span<const CheckedPass> passes);
+
 /// The passes of a pipeline text (parse_pipeline).
 std::vector<CheckedPass> checked_passes(std::string_view pipeline);
 
