@@ -12,7 +12,6 @@
 #include "fx/capture/graph_module_tracing.h"
 #include "fx/capture/program_isolation.h"
 #include "fx/graph/module_access.h"
-#include "fx/graph/tensor_copies.h"
 
 namespace fx {
 namespace {
@@ -134,17 +133,6 @@ bool is_broken_value(const std::exception& error) {
   return false;
 }
 
-std::vector<at::Tensor> copies_of(const std::vector<at::Tensor>& inputs) {
-  TensorCopies copies;
-  std::vector<at::Tensor> out;
-  for (const at::Tensor& input : inputs) {
-    at::Tensor copy = copies(input);
-    // In-place operators write to values, not to leaves that require gradients.
-    out.push_back(input.requires_grad() && !input.is_leaf() ? copy.clone() : copy);
-  }
-  return out;
-}
-
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 }  // namespace
@@ -208,7 +196,7 @@ struct Captured::State {
       if (entry.effects_before_checks) {
         // What a graph that turns out not to hold has written by then is nobody's to see.
         const ProgramIsolation isolation(root);
-        const auto copies = copies_of(inputs);
+        const auto copies = copies_for_run(inputs);
         entry.module->forward(Values(copies.begin(), copies.end()));
       }
       return entry.module->forward(Values(inputs.begin(), inputs.end()));
@@ -280,7 +268,7 @@ struct Captured::State {
     auto entry = std::make_shared<Entry>();
     entry->conditions = now;
     const ProgramIsolation isolation(root);
-    entry->module = record_program(root, copies_of(inputs), how, run);
+    entry->module = record_program(root, copies_for_run(inputs), how, run);
     const bool* effects = entry->module->meta().get<bool>("effects_before_checks");
     entry->has_checks = effects != nullptr;
     entry->effects_before_checks = effects && *effects;

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "fx/capture/boxed.h"
+#include "fx/capture/functional_layout.h"
 #include "fx/ops/effects.h"
 #include "fx/ops/hidden_aliases.h"
 
@@ -14,13 +15,6 @@ namespace fx {
 namespace {
 
 namespace functional = at::functionalization::impl;
-
-// What lies below a wrapper, up to date.
-at::Tensor content(const at::Tensor& tensor) {
-  if (!tensor.defined() || !functional::isFunctionalTensor(tensor)) return tensor;
-  functional::sync(tensor);
-  return functional::from_functional_tensor(tensor);
-}
 
 at::Tensor wrapper(const at::Tensor& tensor) {
   return tensor.defined() ? functional::to_functional_tensor(tensor) : tensor;
@@ -66,7 +60,7 @@ bool stays_whole(const c10::OperatorHandle& op, const torch::jit::Stack& stack) 
 void call_whole(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const std::size_t num_args = op.schema().arguments().size();
   for (std::size_t i = stack->size() - num_args; i < stack->size(); ++i)
-    (*stack)[i] = map_tensors((*stack)[i], content);
+    (*stack)[i] = map_tensors((*stack)[i], functional_content);
   {
     const c10::impl::ExcludeDispatchKeyGuard plain(c10::DispatchKey::Functionalize);
     op.callBoxed(stack);
@@ -107,6 +101,17 @@ at::Tensor as_view(const c10::OperatorHandle& op, const torch::jit::Stack& stack
   return numel == self.numel() ? self.view(sizes) : at::Tensor();
 }
 
+// A resize_ to the size that a tensor has does nothing, whatever its strides. LibTorch's functional
+// form makes it a view of contiguous strides.
+bool keeps_its_size(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  constexpr std::size_t kArgs = 3;
+  if (op.schema().name() != "aten::resize_") return false;
+  const auto args = torch::jit::last(*stack, kArgs);
+  if (!args[2].isNone() || args[0].toTensor().sizes() != args[1].toDimVector()) return false;
+  torch::jit::drop(*stack, kArgs - 1);
+  return true;
+}
+
 }  // namespace
 
 void call_functional(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
@@ -117,7 +122,10 @@ void call_functional(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
     stack->emplace_back(std::move(view));
     return;
   }
+  if (draw_in_memory_order(op, stack) || keeps_its_size(op, stack)) return;
+  const WrittenLayouts layouts(op, torch::jit::last(*stack, op.schema().arguments().size()));
   with_honest_schema(op, *stack).redispatchBoxed(keys, stack);
+  layouts.keep();
 }
 
 void rehearse(const c10::OperatorHandle& op, torch::jit::Stack* stack) {

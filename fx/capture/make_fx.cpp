@@ -12,6 +12,7 @@
 #include "fx/capture/module_scopes.h"
 #include "fx/capture/recorder.h"
 #include "fx/capture/symbolic_sizes.h"
+#include "fx/capture/value_sizes.h"
 
 namespace fx {
 namespace {
@@ -172,8 +173,9 @@ std::shared_ptr<GraphModule> record_program(
           ErrorCode::kBadArgument,
           "example input " + str_repr(program.input_names[i]) + " is an undefined tensor");
   Recording made = options.dynamic.empty()
-                       ? record(program, std::move(inputs), {.stacks = options.source_lines})
+                       ? record(program, inputs, {.stacks = options.source_lines})
                        : record_sizes(program, inputs);
+  if (options.guard_values && options.dynamic.empty()) check_value_sizes(program, inputs, made);
   if (options.source_lines)
     for (const auto& [node, stack] : made.stacks)
       if (std::string source = stack.source(); !node->is_erased() && !source.empty())

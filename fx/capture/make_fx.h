@@ -77,7 +77,8 @@ struct MakeFxOptions {
   DynamicSizes dynamic = {};
   /// The graph checks each number and bool that the program read (item, equal), at the place, and
   /// throws where it is another one than in the capture: the program might have gone another way.
-  /// Sizes that depend on values (nonzero) are listed, not checked.
+  /// Where a size depends on values (nonzero, masks), the program runs again with other numbers of
+  /// items, on copies: a graph that is the same then hands the size on, another checks it.
   bool guard_values = true;
   /// Records for each node where the program made it, as meta "stack_trace". Costs about a
   /// microsecond a node, and once the reading of the program's line tables.

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "fx/graph/tensor_copies.h"
+
 namespace fx {
 
 ProgramIsolation::ProgramIsolation(const torch::nn::Module& root, Of what) {
@@ -30,6 +32,16 @@ void ProgramIsolation::restore() {
       tensor.variable_data().copy_(contents);
   generators_.reset();
   generators_.emplace(devices_);
+}
+
+std::vector<at::Tensor> copies_for_run(const std::vector<at::Tensor>& inputs) {
+  TensorCopies copies;
+  std::vector<at::Tensor> out;
+  for (const at::Tensor& input : inputs) {
+    at::Tensor copy = copies(input);
+    out.push_back(input.requires_grad() && !input.is_leaf() ? copy.clone() : copy);
+  }
+  return out;
 }
 
 }  // namespace fx

@@ -32,4 +32,8 @@ class ProgramIsolation {
   std::vector<std::pair<at::Tensor, at::Tensor>> saved_;  // tensor, contents
 };
 
+/// Inputs for a run whose writes nobody is to see: copies that share memory as the inputs do.
+/// In-place operators may write to those that were values, not to leaves that require gradients.
+std::vector<at::Tensor> copies_for_run(const std::vector<at::Tensor>& inputs);
+
 }  // namespace fx

@@ -12,6 +12,7 @@
 
 #include "fx/base/text.h"
 #include "fx/capture/boxed.h"
+#include "fx/capture/value_sizes.h"
 #include "fx/ops/value.h"
 
 namespace fx {
@@ -125,7 +126,11 @@ void Recorder::record(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     keywords.emplace_back(kwarg.key, create_arg(kwarg.value));
   mark_written(schema, args);
 
-  op.callBoxed(stack);
+  const bool of_values = has_sizes_of_values(op, args);
+  if (detail_.value_sizes == ValueSizes::kAsTheyAre)
+    op.callBoxed(stack);
+  else
+    call_with_other_sizes(op, stack, detail_.value_sizes);
 
   Node& node =
       graph_->call_function(Target(call.function), std::move(positional), std::move(keywords));
@@ -139,7 +144,7 @@ void Recorder::record(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     track_result(schema, results[i], *item);
   }
   if (!has_effects_ && !schema.is_mutable()) unjudged_.push_back(&node);
-  if (op.hasTag(at::Tag::dynamic_output_shape)) assume_sizes(op, results, node);
+  if (of_values) assume_sizes(op, args, results, node);
   if (is_uninitialised_factory(schema.name()) && num_returns == 1 && results[0].isTensor())
     empty_.add(results[0].toTensor(), node);
   sets_storages_ |= schema.name() == "aten::set_";
@@ -195,6 +200,7 @@ Recording Recorder::finish() {
   made.assumptions = std::move(assumptions_);
   made.sizes = std::move(sizes_);
   made.stacks = std::move(stacks_);
+  made.value_sizes = std::move(value_sizes_);
   made.has_checks = has_checks_;
   made.effects_before_checks = effects_before_checks_;
   return made;
@@ -276,16 +282,32 @@ void Recorder::assume_value(std::string_view name, const c10::IValue& value, Nod
   if (detail_.stacks) stacks_.emplace(&check, where);
 }
 
-// The program may have looked at sizes that depend on values.
-void Recorder::assume_sizes(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> results,
-                            const Node& node) {
+// The program may have looked at sizes that depend on values: check_value_sizes finds out.
+void Recorder::assume_sizes(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> args,
+                            c10::ArrayRef<c10::IValue> results, const Node& node) {
+  const CallStack where = CallStack::here();
   std::string sizes;
-  for (const c10::IValue& result : results)
-    if (result.isTensor()) sizes += (sizes.empty() ? "" : ", ") + describe(result.toTensor());
+  std::vector<at::Tensor> tensors;
+  for (const c10::IValue& result : results) {
+    if (result.isTensor()) tensors.push_back(result.toTensor());
+    if (result.isTensorList())
+      for (const at::Tensor& tensor : result.toTensorVector()) tensors.push_back(tensor);
+  }
+  for (const at::Tensor& tensor : tensors) sizes += (sizes.empty() ? "" : ", ") + describe(tensor);
   assume(Assumption::Kind::kValue,
          op.schema().name() + " gave " + sizes + ", whose sizes depend on values, in " +
              node.format_node(),
-         CallStack::here());
+         where);
+  const std::optional<std::int64_t> dim = dimension_of_items(op, args);
+  for (const at::Tensor& tensor : tensors) {
+    const auto known = known_.find(tensor.unsafeGetTensorImpl());
+    if (known == known_.end()) continue;
+    ValueSized& value = value_sizes_.emplace_back(ValueSized{known->second, {}, where});
+    for (std::int64_t i = 0; i < tensor.dim(); ++i)
+      if (!dim || i == (*dim < 0 ? *dim + tensor.dim() : *dim))
+        value.sizes.emplace_back(i, tensor.size(i));
+    if (dim) break;  // all items have the same number
+  }
 }
 
 void Recorder::assume(Assumption::Kind kind, std::string text, CallStack where) {

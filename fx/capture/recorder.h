@@ -68,8 +68,8 @@ class Recorder final : public TracerBase {
   void assume_value(std::string_view name, const c10::IValue& value, Node& node);
   void assume_layouts();
   void expose(const TraceArg& result);
-  void assume_sizes(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> results,
-                    const Node& node);
+  void assume_sizes(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> args,
+                    c10::ArrayRef<c10::IValue> results, const Node& node);
   void mark_written(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> args);
   void refuse_hidden_gradient(const at::Tensor& tensor, const Node& node) const;
   Node& node_of(const at::Tensor& tensor);
@@ -103,6 +103,7 @@ class Recorder final : public TracerBase {
   Assumptions assumptions_;
   NodeSizes sizes_;
   NodeStacks stacks_;
+  std::vector<ValueSized> value_sizes_;
   bool has_effects_ = false;           // so far: what the caller can see has changed
   std::vector<const Node*> unjudged_;  // since the last check, not known to have none
   bool has_checks_ = false;

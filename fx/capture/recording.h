@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "fx/capture/call_stack.h"
@@ -19,10 +20,22 @@ namespace fx {
 using NodeSizes = std::unordered_map<const Node*, std::vector<std::int64_t>>;
 using NodeStacks = std::unordered_map<const Node*, CallStack>;
 
+/// How a run of a program is made to differ from an ordinary one, in the numbers of items that
+/// depend on values (value_sizes.h).
+enum class ValueSizes : std::uint8_t { kAsTheyAre, kOneMore, kMany, kTwo, kOne, kNone };
+
 /// What a recording keeps besides the graph.
 struct RecordingDetail {
   bool sizes = false;
   bool stacks = false;  ///< of nodes; assumptions have theirs always
+  ValueSizes value_sizes = ValueSizes::kAsTheyAre;
+};
+
+/// A value whose sizes depend on values, in these dimensions, and what they were.
+struct ValueSized {
+  Node* node;
+  std::vector<std::pair<std::int64_t, std::int64_t>> sizes;  // dimension, size
+  CallStack where;
 };
 
 /// What one run of a program gave.
@@ -33,6 +46,7 @@ struct Recording {
   std::vector<InputGuard> guards;
   NodeSizes sizes;
   NodeStacks stacks;
+  std::vector<ValueSized> value_sizes;
   bool has_checks = false;             ///< of values that the program read
   bool effects_before_checks = false;  ///< inputs, attributes or random generators change first
 };

@@ -13,6 +13,7 @@
 #include "fx/base/error.h"
 #include "fx/base/text.h"
 #include "fx/capture/boxed.h"
+#include "fx/capture/functional_layout.h"
 #include "fx/capture/make_fx.h"
 #include "fx/graph/subgraphs.h"
 #include "fx/interpret/interpreter.h"
@@ -35,10 +36,7 @@ struct Shared {
   at::Tensor wrapper;
 
   // The content at the end of the run; the tensor itself if nothing was written.
-  at::Tensor content() const {
-    functional::sync(wrapper);
-    return functional::from_functional_tensor(wrapper);
-  }
+  at::Tensor content() const { return functional_content(wrapper); }
 };
 
 // Runs a graph on wrappers, so that every operator goes through LibTorch's functionalization.
@@ -124,12 +122,7 @@ class FunctionalRun : public Interpreter {
 
 // Tensors instead of wrappers.
 Value unwrapped(const Value& value) {
-  if (value.isTensor()) {
-    const at::Tensor& tensor = value.toTensor();
-    if (!tensor.defined() || !functional::isFunctionalTensor(tensor)) return value;
-    functional::sync(tensor);
-    return functional::from_functional_tensor(tensor);
-  }
+  if (value.isTensor()) return functional_content(value.toTensor());
   if (value.isGenericDict()) {
     const auto dict = value.toGenericDict();
     c10::impl::GenericDict out(dict.keyType(), c10::AnyType::get());

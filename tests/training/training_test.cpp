@@ -106,6 +106,47 @@ TEST(Training, dropout_draws_once) {
   }
 }
 
+// Eager draws in the order of memory, which the functional graphs keep.
+TEST(Training, random_numbers_of_inputs_in_any_order_in_memory) {
+  const std::vector<std::pair<const char*, std::function<Tensor(Tensor)>>> programs = {
+      {"dropout", [](Tensor x) { return torch::dropout(x.sin(), 0.4, true) * 2; }},
+      {"noise", [](Tensor x) { return x.exp() * torch::zeros_like(x).normal_(1, 2); }},
+      {"rrelu", [](Tensor x) { return torch::rrelu(x, 0.1, 0.4, true); }},
+      {"product in place",
+       [](Tensor x) {
+         Tensor y = torch::empty_like(x);
+         {
+           const torch::NoGradGuard no_grad;
+           y.copy_(x).cumsum_(0);
+         }
+         return torch::dropout(y * x, 0.5, true);
+       }},
+  };
+  const std::vector<Tensor> layouts = {
+      torch::randn({4, 6}), torch::randn({6, 4}).t(), torch::randn({4, 12}).slice(1, 0, 12, 2),
+      torch::randn({2, 3, 4, 5}).contiguous(at::MemoryFormat::ChannelsLast),
+      torch::randn({5, 4, 6}).permute({1, 2, 0})};
+  for (const auto& way : kWays)
+    for (const auto& [name, program] : programs) {
+      const AotFunction trained = aot_function(
+          [program = program](const Tensor& x) { return program(x); }, {.compile = way});
+      for (std::size_t i = 0; i < layouts.size(); ++i) {
+        SCOPED_TRACE(std::string(name) + " " + std::to_string(i));
+        Tensor a = layouts[i].detach().requires_grad_(), b = layouts[i].detach().requires_grad_();
+        torch::manual_seed(7);
+        const Tensor expected = program(a), next = torch::rand({1});
+        torch::manual_seed(7);
+        const Tensor found = trained(b).toTensor();
+        EXPECT_TRUE(torch::equal(torch::rand({1}), next));
+        EXPECT_TRUE(torch::allclose(found, expected, 1e-5, 1e-6));
+        const Tensor weight = torch::rand_like(expected);
+        (expected * weight).sum().backward();
+        (found * weight).sum().backward();
+        EXPECT_TRUE(torch::allclose(b.grad(), a.grad(), 1e-5, 1e-6));
+      }
+    }
+}
+
 TEST(Training, results_of_all_kinds) {
   for (const auto& way : kWays) {
     const auto program = [](const Tensor& x, const Tensor& n) {
