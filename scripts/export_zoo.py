@@ -36,6 +36,7 @@ from collections import OrderedDict, namedtuple
 
 import numpy as np
 import torch
+import torch.ao.quantization.fx._decomposed  # registers the operators of quantised programs
 from torch import nn
 from torch.utils import _pytree as pytree
 
@@ -524,6 +525,77 @@ def no_grad_part(self, x):
     return y + x, z * y, w
 
 
+def quantized_calls():
+    x = randn(3, 4, 6) * 20
+    return [((x, randn(4, 8, seed=2)), {}), ((x * 0.01 - 3, randn(4, 8, seed=3) * 50), {})]
+
+
+# What PT2E's convert inserts, operator by operator: rounding decides, so results have to be equal. Their
+# bytes one after the other are the output, so that types have to be equal too.
+@simple("every operator of quantized_decomposed", quantized_calls, rtol=0.0, atol=0.0)
+def quantized_operators(self, x, w):
+    q = torch.ops.quantized_decomposed
+    results = []
+
+    def both(quantized, back):
+        results.extend((quantized, back))
+
+    for dtype, low, high in (
+        (torch.uint8, 0, 255), (torch.int8, -127, 127), (torch.int16, -5000, 5000),
+        (torch.uint16, 0, 60000), (torch.int32, -(2**31), 2**31 - 1),
+    ):  # fmt: skip
+        args = (0.0371, 3, low, high, dtype)
+        y = q.quantize_per_tensor.default(x, *args)
+        both(y, q.dequantize_per_tensor.default(y, *args))
+    for source in (x.half(), x.bfloat16()):
+        args = (0.25, 128, 0, 255, torch.uint8)
+        y = q.quantize_per_tensor.default(source, *args)
+        both(y, q.dequantize_per_tensor.default(y, *args, out_dtype=torch.float16))
+        both(*q.choose_qparams.tensor(source, 0, 255, 1e-5, torch.uint8))
+    float8 = q.quantize_per_tensor.default(x, 0.5, 0, -448, 448, torch.float8_e4m3fn)
+    both(
+        float8.view(torch.uint8),
+        q.dequantize_per_tensor.default(float8, 0.5, 0, -448, 448, torch.float8_e4m3fn),
+    )
+    bounds = torch.tensor([-128]), torch.tensor([127])
+    for choose in (q.choose_qparams.tensor, q.choose_qparams_symmetric.tensor):
+        for dtype, low, high in ((torch.int8, -128, 127), (torch.uint8, 0, 255)):
+            scale, zero = choose(x, low, high, 1.1920928955078125e-07, dtype)
+            both(scale, zero)
+            args = (scale, zero, low, high, dtype)
+            y = q.quantize_per_tensor.tensor(x, *args)
+            both(y, q.dequantize_per_tensor.tensor(y, *args))
+        args = (scale, zero - 128, *bounds, torch.int8)
+        y = q.quantize_per_tensor.tensor2(x, *args)
+        both(y, q.dequantize_per_tensor.tensor2(y, *args, out_dtype=torch.bfloat16).float())
+    for axis in (0, 1, 2):
+        n = x.shape[axis]
+        scales = torch.arange(1, n + 1) * 0.013
+        args = (scales, torch.arange(n) - 2, axis, -128, 127, torch.int8)
+        y = q.quantize_per_channel.default(x, *args)
+        both(y, q.dequantize_per_channel.default(y, *args))
+        results.append(q.dequantize_per_channel.default(y, scales.double(), None, *args[2:]))
+    for choose in (
+        q.choose_qparams_per_token, q.choose_qparams_per_token_asymmetric,
+    ):  # fmt: skip
+        scales, zeros = choose(x, torch.int8)
+        both(scales, zeros)
+        args = (scales, zeros, -128, 127, torch.int8)
+        y = q.quantize_per_token(x, *args)
+        both(y, q.dequantize_per_token(y, *args, torch.float32))
+    scales = torch.arange(1, 9).reshape(4, 2) * 0.07
+    args = (scales, torch.arange(8, dtype=torch.int32).reshape(4, 2) - 4, -8, 7, torch.int8, 4)
+    y = q.quantize_per_channel_group(w, *args)
+    both(y, q.dequantize_per_channel_group(y, *args, torch.float32))
+    results.append(
+        q.dequantize_per_channel_group(y, scales, None, *args[2:], torch.bfloat16).float()
+    )
+    args = (torch.arange(1, 5) * 0.1, torch.arange(4), 0, -8, 7)
+    results.append(q.fake_quant_per_channel(w, *args))
+    results.append(q.convert_element_type.no_fuse(x, torch.int32))
+    return torch.cat([y.contiguous().view(-1).view(torch.uint8) for y in results])
+
+
 @torch.library.custom_op("zoo::triple", mutates_args=())
 def triple(x: torch.Tensor) -> torch.Tensor:
     return x * 3
@@ -666,7 +738,9 @@ def library_models() -> None:
             torch.manual_seed(0)
             module, calls, covers, shapes, *options = make()
             tolerance = {"rtol": 1e-4, "atol": 1e-4, **(options[0] if options else {})}
-            return Entry(module.eval(), calls, covers, shapes, **tolerance)
+            if not isinstance(module, torch.fx.GraphModule):  # those of exported programs have no modes
+                module = module.eval()
+            return Entry(module, calls, covers, shapes, **tolerance)
 
         build.__name__ = name
         return build
@@ -679,7 +753,7 @@ def library_models() -> None:
 PART = [
     "resnet18", "squeezenet1_0", "mobilenet_v3_small", "shufflenet_v2_x0_5", "vgg_features", "vision_transformer",
     "swin_transformer", "convnext", "video_resnet", "transformer_encoder", "lstm", "recommender", "speech_recognizer",
-    "running_mean", "bfloat16_mlp", "cond", "while_loop", "dynamic_batch",
+    "running_mean", "bfloat16_mlp", "cond", "while_loop", "dynamic_batch", "quantized_operators",
 ]
 
 

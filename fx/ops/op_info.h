@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fx/ops/function.h"
+#include "fx/ops/kernel_checks.h"
 
 namespace fx {
 
@@ -50,6 +51,7 @@ struct Overload {
   bool mutates;                ///< some argument is written
   bool writes_out;             ///< has `out` arguments
   bool random;                 ///< tagged nondeterministic_seeded
+  const KernelCheck* check;    ///< of arguments that its kernel takes on trust; mostly null
 };
 
 /// What the dispatcher knows of a function: its candidate overloads, resolved once and immortal.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "fx/ops/op_info.h"
+#include "fx/ops/quantized_decomposed.h"
 
 namespace fx {
 
@@ -16,6 +17,7 @@ std::vector<const c10::FunctionSchema*> schemas_of(const Function& function) {
 }
 
 std::vector<std::string> registered_operators(std::string_view name_space) {
+  register_quantized_decomposed();
   std::vector<std::string> names;
   for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
     if (!name_space.empty() && name.getNamespace() != name_space) continue;

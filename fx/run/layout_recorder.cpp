@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "fx/graph/module_kernel.h"
+#include "fx/ops/call.h"
 #include "fx/ops/stop.h"
 #include "fx/ops/value_tensors.h"
 #include "fx/run/frame.h"
@@ -180,7 +181,7 @@ class LayoutRecorder::Observer {
       }
       arguments.insert(arguments.end(), out.extra.begin(), out.extra.end());
       arguments.insert(arguments.end(), found.begin(), found.end());
-      out.overload->handle.callBoxed(arguments);
+      call_boxed(*out.overload, arguments);
     } catch (const std::exception&) {
       return;  // it takes less than the operator does
     }

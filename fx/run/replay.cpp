@@ -10,6 +10,7 @@
 #include "fx/graph/argument_value.h"
 #include "fx/graph/call_recorder.h"
 #include "fx/graph/module_kernel.h"
+#include "fx/ops/call.h"
 #include "fx/ops/stop.h"
 #include "fx/ops/value_tensors.h"
 #include "fx/run/layout_recorder.h"
@@ -223,7 +224,7 @@ class Replay::Run {
     for (const Value& value : how.out.extra) stack.push_back(value);
     for (const at::Tensor& tensor : frame_.tensors(how.first, how.count))
       stack.emplace_back(tensor);
-    how.out.overload->handle.callBoxed(stack);
+    call_boxed(*how.out.overload, stack);
     stack.clear();
     return true;
   }

@@ -6,6 +6,7 @@
 #include "fx/base/text.h"
 #include "fx/graph/argument_value.h"
 #include "fx/graph/module_types.h"
+#include "fx/ops/call.h"
 #include "fx/ops/device_check.h"
 
 namespace fx {
@@ -121,7 +122,7 @@ Value StepRunner::call_operator(const Step& step, const OperatorCall& call) {
     else
       check_devices_of_method(step.target.str(), stack_, none);
   }
-  call.overload->handle.callBoxed(stack_);
+  call_boxed(*call.overload, stack_);
   Value result = pack_results(stack_, call.num_returns);
   stack_.clear();
   return result;
