@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <set>
 #include <type_traits>
 
 #include "fx/base/error.h"
@@ -268,8 +269,13 @@ std::vector<CompileStage> Compiled::stages() const {
       std::string loops;
       std::string llvm;
       std::string assembly;
+      std::set<const loops::Kernel*> printed;  // equal groups share theirs
       for (const auto& fused : entry->compilation.kernels)
         for (const loops::Kernel* kernel : fused->kernels()) {
+          if (!printed.insert(kernel).second) {
+            expressions += fused->kernel_name() + " is " + kernel->nest().name + "\n";
+            continue;
+          }
           expressions += fused->kernel_name() + "\n" + kernel->program().str();
           loops += kernel->nest().str(kernel->program().shapes());
           llvm += kernel->code_text(loops::CodeStage::kLlvm);

@@ -40,7 +40,7 @@ void register_kernel_type() {
 
 struct FusedKernel::Variant {
   Signature signature;
-  std::unique_ptr<const Kernel> kernel;  // null: these run as operators
+  std::shared_ptr<const Kernel> kernel;  // null: these run as operators; equal groups share it
   std::string problem;
   std::unique_ptr<const Variant> next;
 
@@ -178,7 +178,18 @@ void FusedKernel::choose(const Variant& variant, const Values& values, const Inp
   variant.choice = best[0] <= best[1] ? Variant::kKernel : Variant::kOperators;
 }
 
-void FusedKernel::prepare() {
+void FusedKernel::prepare(const FusedKernel* equal) {
+  if (const Variant* known = equal ? equal->variants_.load() : nullptr) {
+    auto variant = std::make_unique<Variant>();
+    variant->signature = known->signature;
+    variant->kernel = known->kernel;
+    variant->problem = known->problem;
+    variant->choice = autotune_ ? Variant::kOpen : Variant::kKernel;
+    const std::lock_guard lock(mutex_);
+    FX_ASSERT(!variants_.load(), "prepare() comes first");
+    variants_.store(variant.release(), std::memory_order_release);
+    return;
+  }
   Inputs inputs;
   std::vector<TensorMeta> results;
   for (const Node& node : operators_->graph().nodes()) {
@@ -256,7 +267,7 @@ const FusedKernel::Variant* FusedKernel::add_variant(const Signature& signature,
       if (!same) throw Unsupported("the operators gave a result of another type or size");
       orders.push_back(dim_order(meta.shape, meta.stride));
     }
-    variant->kernel = std::make_unique<Kernel>(name_, std::move(lowering.program()),
+    variant->kernel = std::make_shared<Kernel>(name_, std::move(lowering.program()),
                                                std::move(outputs), std::move(orders));
     // The machine code for these strides, so that the next call has it.
     if (!variant->kernel->prepare(inputs.tensors))

@@ -40,7 +40,8 @@ class FusedKernel : public KernelModule {
   GraphModule& operators() const noexcept { return *operators_; }
   /// Makes the variant for what the "tensor_meta" of the graph's nodes says of the example, and its
   /// machine code, if the nodes have such.
-  void prepare();
+  /// @param equal one that is prepared and does the same (EqualGroups): its variant is taken over.
+  void prepare(const FusedKernel* equal = nullptr);
 
   struct Statistics {
     std::uint64_t kernel_calls = 0;    ///< ran as machine code

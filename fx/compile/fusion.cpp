@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <unordered_set>
 
 #include "fx/analysis/alias.h"
@@ -153,6 +154,8 @@ class FusionPlanner {
       return;
     }
     std::size_t operations = 0;
+    std::size_t conversions = 0;  // of them
+    std::vector<const Dims*> divided;  // where something is divided, or a root taken
     bool expensive = false;
     bool faster = false;  // than the operator: in vectors, not element by element
     bool as_good = false;
@@ -162,7 +165,9 @@ class FusionPlanner {
       const Expr& e = program[static_cast<ExprId>(id)];
       if (e.kind == Expr::Kind::kPointwise) {
         ++operations;
+        conversions += e.op == Op::kCast ? 1 : 0;
         expensive |= e.op >= Op::kExp;
+        if (e.op == Op::kDiv || e.op == Op::kSqrt) divided.push_back(&e.dims);
       }
       if (e.kind == Expr::Kind::kPad || e.kind == Expr::Kind::kGather) ++operations;
       if (e.kind == Expr::Kind::kPad || e.kind == Expr::Kind::kView) ++reads[e.args[0]];
@@ -233,8 +238,39 @@ class FusionPlanner {
         if (Dims dims = canonical(tensor.dims); dims.size() >= info.domain.dims.size())
           info.domain.dims = std::move(dims);
     }
+    // What the operator does once is done for each row where the lanes run along it.
+    for (const Dims* dims : divided) {
+      const Dims few = canonical(*dims);
+      as_good |= !few.empty() && few.size() < info.domain.dims.size() &&
+                 few.back() == program.shapes().find(info.domain.dims.back());
+    }
+    as_good |= is_as_good(node);
+    // Where all tensors have one dtype the operator converts in vectors, too.
+    const std::size_t arithmetic = operations - (has_one_type(node) ? conversions : 0);
     info.worthwhile = faster || (!info.joins_parts && !as_good &&
-                                 (operations >= 3 || (expensive && operations >= 2)));
+                                 (arithmetic >= 3 || (expensive && operations >= 2)));
+  }
+
+  // Operators that `make bench-ops` finds as fast as their kernels, or faster.
+  static bool is_as_good(const Node& node) {
+    static constexpr std::string_view kNames[] = {"lerp", "round", "special_round", "tril", "triu"};
+    std::string_view name = node.target().str();
+    if (const std::size_t space = name.find("::"); space != std::string_view::npos)
+      name = name.substr(space + 2, name.find('.', space) - space - 2);
+    else
+      name.remove_prefix(name.rfind('.') + 1);
+    return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+  }
+
+  // Of the node and all tensors that it reads.
+  bool has_one_type(const Node& node) const {
+    const TensorMeta* result = tensor_meta(node);
+    if (!result) return false;
+    const std::vector<Node*> inputs = node.all_input_nodes();
+    return std::all_of(inputs.begin(), inputs.end(), [&](const Node* input) {
+      const TensorMeta* meta = tensor_meta(*input);
+      return meta && meta->dtype == result->dtype;
+    });
   }
 
   // --- groups

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "fx/analysis/memory.h"
+#include "fx/compile/equal_groups.h"
 #include "fx/compile/expand_modules.h"
 #include "fx/compile/fusion.h"
 #include "fx/compile/undo_inplace.h"
@@ -120,12 +121,16 @@ PipelineOutput run_pipeline(const std::shared_ptr<GraphModule>& module, const Va
   const MemoryReport memory = memory_report(module->graph());
   out.explanation += "peak memory of results " + std::to_string(memory.peak_bytes) + " bytes, " +
                      std::to_string(operators.peak_bytes) + " without kernels\n";
+  EqualGroups groups;
   for (Node* call : calls) {
     const std::string path = call->target().str();
     auto group = std::dynamic_pointer_cast<GraphModule>(module->find_submodule(path));
     auto kernel =
         std::make_shared<FusedKernel>(path, std::move(group), options.mode == "max-autotune");
-    kernel->prepare();
+    std::shared_ptr<FusedKernel> equal;
+    if (calls.size() > 1) equal = groups.find(kernel->operators().graph());
+    kernel->prepare(equal.get());
+    if (calls.size() > 1 && !equal) groups.add(kernel);
     if (const std::string problem = kernel->statistics().problem; !problem.empty()) {
       out.explanation += path + " is left to its operators: " + problem + "\n";
       inline_module(*module, *call);

@@ -44,6 +44,7 @@ bool may_refuse(const std::string& op, const std::string& reason, const Stack& a
       {"masked_fill", "value is not constant"},
       {"pool", "pooling of integers"},
       {"pool", "pooling with sizes that are rounded up"},
+      {"max_pool1d", "max_pool1d with a stride"},
       {"pool", "pooling that leaves out the padding"},
       {"pool", "windows of different sizes"},
       {"pool", "windows of more than 16 elements"},

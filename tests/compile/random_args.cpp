@@ -1,9 +1,11 @@
 #include "tests/compile/random_args.h"
 
 #include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <set>
@@ -41,7 +43,23 @@ c10::ScalarType ArgMaker::dtype() {
                at::kShort, at::kChar, at::kByte, at::kBool});
 }
 
+ArgMaker::Sizes ArgMaker::large_sizes() {
+  const std::int64_t n = elements_;
+  const auto square = static_cast<std::int64_t>(std::sqrt(static_cast<double>(n) / 32));
+  if (is_pool1d(op_)) return pick<Sizes>({{4, 8, n / 32}, {8, n / 8}, {8, n / 512, 64}});
+  if (is_pool2d(op_)) return pick<Sizes>({{2, 16, square, square}, {32, square, square}});
+  if (norm_operators().contains(op_))
+    return pick<Sizes>({{n / 512, 512}, {8, n / 2048, 256}, {2, 16, square, square}});
+  return pick<Sizes>({{n},
+                      {n / 256, 256},
+                      {n / 250, 250},
+                      {64, n / 64},
+                      {8, n / 512, 64},
+                      {4, 8, square, square}});
+}
+
 ArgMaker::Sizes ArgMaker::base_sizes() {
+  if (elements_ > 0) return large_sizes();
   if (op_.starts_with("adaptive") || op_.starts_with("_adaptive"))
     return op_.ends_with("1d")
                ? pick<Sizes>({{2, 12}, {2, 3, 7}, {1, 1, 4}, {2, 1, 40}})
@@ -77,6 +95,10 @@ at::Tensor ArgMaker::value_of_type(c10::ScalarType type, const Sizes& sizes) {
   std::int64_t count = 1;
   for (std::int64_t size : sizes) count *= size;
   if (c10::isFloatingType(type)) {
+    if (elements_ > 0 && count > 64) {
+      const at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(rng_());
+      return at::randn(sizes, generator, at::kDouble).to(type);
+    }
     double infinity = kInf;
     double max = type == at::kHalf     ? 65504.0
                  : type == at::kDouble ? std::numeric_limits<double>::max()
@@ -101,6 +123,12 @@ at::Tensor ArgMaker::value_of_type(c10::ScalarType type, const Sizes& sizes) {
                            ? special[static_cast<std::size_t>(below(special.size()))]
                            : normal(rng_));
     return at::tensor(values, at::kDouble).to(type).reshape(sizes);
+  }
+  if (elements_ > 0 && count > 64) {
+    const at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(rng_());
+    return at::randint(type == at::kBool ? 0 : 1, type == at::kBool ? 2 : 10, sizes, generator,
+                       at::kLong)
+        .to(type);
   }
   std::vector<std::int64_t> values;
   std::int64_t low = 0;
@@ -201,16 +229,16 @@ at::Tensor ArgMaker::tensor_argument(const ArgRule& rule) {
   if (rule.name == "index") {
     const std::int64_t dim = dim_ < 0 ? dim_ + first_.dim() : dim_;
     const std::int64_t size = dim < first_.dim() && dim >= 0 ? first_.size(dim) : 1;
-    if (op_ == "index_select") return indices(size, {below(6)});
+    if (op_ == "index_select") return indices(size, {elements_ > 0 ? size : below(6)});
     if (op_ == "index_add" || op_ == "index_copy") {
       index_sizes_ = first_.sizes().vec();
-      const std::int64_t count = 1 + below(6);
+      const std::int64_t count = elements_ > 0 ? size : 1 + below(6);
       if (dim < first_.dim() && dim >= 0) index_sizes_[static_cast<std::size_t>(dim)] = count;
       return indices(size, {count});
     }
     Sizes sizes = first_.sizes().vec();
     for (std::int64_t d = 0; d < first_.dim(); ++d)
-      if (chance(0.4))
+      if (elements_ == 0 && chance(0.4))
         sizes[static_cast<std::size_t>(d)] =
             d == dim ? 4 : std::min<std::int64_t>(2, sizes[static_cast<std::size_t>(d)]);
     index_sizes_ = sizes;
@@ -227,7 +255,8 @@ at::Tensor ArgMaker::tensor_argument(const ArgRule& rule) {
     return value_of_type(chance(0.95) ? first_.scalar_type() : dtype(),
                          chance(0.2) ? Sizes{} : index_sizes_);
   if (op_ == "embedding" && !first_.defined()) {
-    first_ = value_of_type(type_, {7, pick<std::int64_t>({1, 5, 33})});
+    first_ = elements_ > 0 ? value_of_type(type_, {elements_ / 64, 64})
+                           : value_of_type(type_, {7, pick<std::int64_t>({1, 5, 33})});
     return first_;
   }
   if (!first_.defined()) {
@@ -288,7 +317,8 @@ c10::IValue ArgMaker::tensor_list(bool optional) {
     const std::int64_t rank = first_.dim();
     const std::int64_t before = rank > 0 ? below(rank) : 0;
     for (std::int64_t d = 0; d < before; ++d) out.push_back(std::nullopt);
-    const Sizes sizes = pick<Sizes>({{3}, {2, 4}, {1}, {}, {17}});
+    const Sizes sizes =
+        elements_ > 0 ? Sizes{first_.size(before)} : pick<Sizes>({{3}, {2, 4}, {1}, {}, {17}});
     const std::int64_t end = std::min(rank, before + 1 + below(2));
     for (std::int64_t d = before; d < end; ++d) out.push_back(indices(first_.size(d), sizes));
     index_sizes_ = first_.sizes().vec();
@@ -303,7 +333,8 @@ c10::IValue ArgMaker::tensor_list(bool optional) {
   for (std::int64_t i = 0; i < count; ++i) {
     Sizes sizes = sizes_;
     if (op_ != "stack" && rank > 0 && chance(0.7))
-      sizes[static_cast<std::size_t>(dim_)] = pick<std::int64_t>({1, 2, 3, 19});
+      sizes[static_cast<std::size_t>(dim_)] = elements_ > 0 ? sizes_[static_cast<std::size_t>(dim_)]
+                                                            : pick<std::int64_t>({1, 2, 3, 19});
     out.push_back(value_of_type(chance(0.9) ? type_ : dtype(), sizes));
   }
   first_ = out[0];
@@ -514,7 +545,7 @@ Stack ArgMaker::make(const Overload& overload) {
   op_ = full.substr(full.find("::") + 2);
   type_ = dtype();
   sizes_ = base_sizes();
-  tame_ = chance(0.5);
+  tame_ = elements_ > 0 || chance(0.5);
   no_lowest_ = op_.find("div") != std::string::npos || op_ == "fmod" || op_ == "remainder";
   first_ = at::Tensor();
   dim_ = 0;
@@ -524,7 +555,7 @@ Stack ArgMaker::make(const Overload& overload) {
   if (is_pool1d(op_) || is_pool2d(op_))
     type_ = pick({at::kFloat, at::kFloat, at::kDouble, at::kBFloat16, at::kHalf, at::kLong});
   if (norm_operators().contains(op_)) {
-    tame_ = chance(0.8);
+    tame_ = elements_ > 0 || chance(0.8);
     type_ = pick({at::kFloat, at::kDouble, at::kBFloat16, at::kHalf, at::kLong});
   }
   Stack stack;

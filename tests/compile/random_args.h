@@ -14,7 +14,9 @@ namespace fx::loops {
 
 class ArgMaker {
  public:
-  explicit ArgMaker(std::uint64_t seed) : rng_(seed) {}
+  /// @param elements of a tensor, about; 0: a few, of which some are special values.
+  explicit ArgMaker(std::uint64_t seed, std::int64_t elements = 0)
+      : rng_(seed), elements_(elements) {}
 
   /// All arguments of the schema. Most calls are valid, some are not: eager says so then.
   Stack make(const Overload& overload);
@@ -36,6 +38,8 @@ class ArgMaker {
 
   c10::ScalarType dtype();
   Sizes base_sizes();
+  /// Of about `elements_` elements.
+  Sizes large_sizes();
   /// What broadcasts to `sizes_`.
   Sizes part_of_sizes();
   c10::IValue number(bool floats);
@@ -53,6 +57,7 @@ class ArgMaker {
   Sizes parameter_sizes() const;
 
   std::mt19937_64 rng_;
+  std::int64_t elements_;
   // The call that is being made.
   std::string op_;  // "add"
   c10::ScalarType type_ = c10::ScalarType::Float;

@@ -13,13 +13,27 @@ using ::llvm::Value;
 
 namespace {
 
-constexpr std::size_t kManySteps = 120;
+constexpr std::size_t kFewSteps = 12;
+constexpr std::size_t kManySteps = 60;
+constexpr std::size_t kStepsOfFunction = 15;  // of an exponential; an error function has 30
 
 }  // namespace
 
-unsigned unrolling(std::size_t steps) {
-  if (steps <= 12) return 4;
-  return steps <= 60 ? 2 : 1;
+std::size_t KernelEmitter::length_of(const std::vector<NestStep>& list) const {
+  std::size_t length = 0;
+  for (const NestStep& step : list) {
+    const bool computes = step.kind == NestStep::Kind::kCompute;
+    if (computes && hoisted(step.index)) continue;
+    length += computes && nest_.values[static_cast<std::size_t>(step.index)].op >= Op::kExp
+                  ? kStepsOfFunction
+                  : 1;
+  }
+  return length;
+}
+
+unsigned unrolling(std::size_t length) {
+  if (length <= kFewSteps) return 4;
+  return length <= kManySteps ? 2 : 1;
 }
 
 KernelEmitter::KernelEmitter(::llvm::Module& module, const Nest& nest, const KernelShape& shape,
@@ -284,15 +298,10 @@ bool KernelEmitter::hoisted(int id) const {
 
 void KernelEmitter::emit_pointwise() {
   const std::vector<NestStep>& list = nest_.loops[0];
-  std::size_t varying = 0;
   for (const NestStep& step : list)
-    if (step.kind == NestStep::Kind::kCompute) {
-      if (hoisted(step.index))
-        compute(step.index, nullptr);
-      else
-        ++varying;
-    }
-  const unsigned unroll = unrolling(varying);
+    if (step.kind == NestStep::Kind::kCompute && hoisted(step.index)) compute(step.index, nullptr);
+  const std::size_t length = length_of(list);
+  const unsigned unroll = unrolling(length);
   prefetches_ = shape_.rows_apart;
   const auto at = [&](Value* i) {
     for (std::size_t k = 0; k < base_.size(); ++k)
@@ -300,7 +309,7 @@ void KernelEmitter::emit_pointwise() {
   };
   Value* chunk = ir_.getInt64(std::int64_t{lanes_} * unroll);
   // Beside so many steps masks cost nothing, and the code is made once instead of twice.
-  const bool all_masked = varying > kManySteps;
+  const bool all_masked = length > kManySteps;
   Value* main_end =
       all_masked ? ir_.getInt64(0) : ir_.CreateSub(n_lane_, ir_.CreateSRem(n_lane_, chunk));
   if (!all_masked)

@@ -192,7 +192,7 @@ std::vector<Value*> KernelEmitter::reduce_line(
   // Scans in order are long already.
   const bool in_order = std::any_of(nest_.scans.begin(), nest_.scans.end(),
                                     [](const NestScan& k) { return k.in_order; });
-  const unsigned unroll = in_order ? 1 : unrolling(nest_.loops[s].size());
+  const unsigned unroll = in_order ? 1 : unrolling(length_of(nest_.loops[s]));
   const auto body = [&](Value* i, Value* mask, std::vector<Value*>& accumulators) {
     for (std::size_t k = 0; k < base_.size(); ++k)
       if (is_element(k)) base_[k] = offset(line_pointers_[k], ir_.CreateMul(i, strides_of_lane(k)));
@@ -285,7 +285,7 @@ void KernelEmitter::emit_column_block(Value* first, unsigned width, Value* mask)
     for (unsigned c = 0; c < width; ++c)
       for (Value* identity : identities(reductions)) start.push_back(identity);
     // Few columns need several accumulators each, so that additions do not wait for each other.
-    const unsigned unroll = shape_.columns == 1 ? unrolling(nest_.loops[s].size()) : 1;
+    const unsigned unroll = shape_.columns == 1 ? unrolling(length_of(nest_.loops[s])) : 1;
     const std::vector<Value*> all = unrolled_loop(
         reductions, n_reduce_, 1, unroll, start,
         [&](Value* i, bool, std::vector<Value*>& accumulators) {

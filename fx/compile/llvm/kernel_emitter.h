@@ -13,8 +13,9 @@
 
 namespace fx::loops {
 
-/// How many vectors a loop of so many steps works on at a time, so that their latencies overlap.
-unsigned unrolling(std::size_t steps);
+/// How many vectors a loop works on at a time, so that latencies overlap: the shorter it is, the
+/// more. Of long ones the processor sees several rounds at once by itself, and code takes its time.
+unsigned unrolling(std::size_t length);
 
 /// Writes the function of one nest: what all forms of loops share in emit.cpp, loops with
 /// reductions in emit_reduce.cpp.
@@ -63,6 +64,8 @@ class KernelEmitter {
   void steps(const std::vector<NestStep>& list, Value* mask, std::vector<Value*>* accumulators,
              const Scratch& scratch);
   bool hoisted(int id) const;
+  /// Of a loop, about in instructions.
+  std::size_t length_of(const std::vector<NestStep>& list) const;
 
   // Loops.
   void emit_pointwise();
