@@ -112,6 +112,14 @@ RecordingPause::~RecordingPause() = default;
 
 Recorder& Recorder::active() { return *active_recorder; }
 
+ModuleScope::ModuleScope(const torch::nn::Module& module) : recorder_(active_recorder) {
+  if (recorder_) recorder_->modules().enter(module);
+}
+
+ModuleScope::~ModuleScope() {
+  if (recorder_) recorder_->modules().leave();
+}
+
 std::string_view assumption_kind_name(Assumption::Kind kind) {
   constexpr std::string_view kNames[] = {"input",    "value", "training", "grad mode",
                                          "constant", "kept",  "layout",   "size"};
@@ -121,7 +129,8 @@ std::string_view assumption_kind_name(Assumption::Kind kind) {
 bool only_guards_read(const Node& value) {
   const auto is_assertion = [](const Node* user) { return user->calls("torch._assert"); };
   for (const Node* user : value.users()) {
-    const bool compares = user->calls("operator.eq") || user->calls("operator.ne");
+    const bool compares =
+        user->calls("operator.eq") || user->calls("operator.ne") || user->calls("operator.ge");
     if (!is_assertion(user) && !(compares && std::ranges::all_of(user->users(), is_assertion)))
       return false;
   }
@@ -180,7 +189,7 @@ std::shared_ptr<GraphModule> record_program(
     for (const auto& [node, stack] : made.stacks)
       if (std::string source = stack.source(); !node->is_erased() && !source.empty())
         const_cast<Node*>(node)->set_stack_trace(source);
-  set_module_scopes(*made.graph, root);
+  set_module_scopes(*made.graph, root, made.called_modules);
   auto module = std::make_shared<GraphModule>(
       root, made.graph, options.class_name.empty() ? module_type_name(root) : options.class_name,
       GraphModule::Share::kAll, made.constants);

@@ -86,7 +86,8 @@ Scopes owned_scopes(const std::vector<Node*>& nodes, const Modules& modules) {
 
 }  // namespace
 
-void set_module_scopes(Graph& graph, const torch::nn::Module& root) {
+void set_module_scopes(Graph& graph, const torch::nn::Module& root,
+                       const std::set<std::string>& called) {
   const Modules modules(root);
   if (modules.by_path.empty()) return;
   std::vector<Node*> nodes;
@@ -100,19 +101,33 @@ void set_module_scopes(Graph& graph, const torch::nn::Module& root) {
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (owned[i]) before = owned[i];
     if (nodes[i]->is_placeholder() || nodes[i]->is_output()) continue;
+    const auto* recorded = nodes[i]->meta().get<ModuleStack>("nn_module_stack");
     std::string scope;
     if (owned[i]) {
       scope = *owned[i];
-    } else if (before && following[i]) {
+    } else if (before && following[i] && !recorded) {
       scope = common_of(*before, *following[i]);
       // Between two calls of one layer.
       if (modules.is_leaf(scope)) scope = parent_of(scope);
     }
-    if (scope.empty() || nodes[i]->meta().contains("nn_module_stack")) continue;
+    // What belongs to a module that was called in a scope was recorded there.
+    if (nodes[i]->op() != Opcode::kGetAttr)
+      while (called.contains(scope) && !(recorded && scope == recorded->back().first))
+        scope = parent_of(scope);
+    if (recorded && !is_inside(scope, recorded->back().first)) continue;
+    if (scope.empty()) continue;
     auto [found, is_new] = stacks.try_emplace(scope);
     if (is_new) found->second = modules.stack(scope);
     nodes[i]->meta().set("nn_module_stack", found->second);
   }
+}
+
+at::Tensor detail::run_in_scopes(torch::nn::SequentialImpl& modules, at::Tensor value) {
+  for (auto& child : modules) {
+    const ModuleScope scope(*child.ptr());
+    value = child.forward<at::Tensor>(std::move(value));
+  }
+  return value;
 }
 
 void name_by_module(Graph& graph) {

@@ -10,14 +10,15 @@
 #include <utility>
 
 #include "fx/base/error.h"
+#include "fx/capture/module_scopes.h"
 #include "fx/capture/proxy_tensor.h"
 #include "fx/capture/sequential.h"
 #include "fx/capture/tracer.h"
 #include "fx/graph/module_types.h"
 
-/// Drop-in holders for the modules of torch::nn that tell a running symbolic trace where a module
-/// begins and ends: write `namespace nn = fx::nn;` instead of `namespace nn = torch::nn;`. Outside
-/// of a trace they cost one thread-local read per call.
+/// Drop-in holders for the modules of torch::nn that tell a running symbolic trace or capture where
+/// a module begins and ends: write `namespace nn = fx::nn;` instead of `namespace nn = torch::nn;`.
+/// Outside of a trace they cost one thread-local read per call.
 namespace fx::nn {
 
 using namespace torch::nn;  // NOLINT: everything that has no holder keeps its name
@@ -58,8 +59,8 @@ struct FromProxy<std::tuple<T...>> {
 }  // namespace detail
 
 /// A torch::nn::ModuleHolder whose calls report the module boundary to the running trace: what leaf
-/// modules of the tracer become call_module nodes. With proxies it returns proxies, with tensors
-/// what forward returns.
+/// modules of the tracer become call_module nodes. In captures by make_fx each node knows its
+/// module. With proxies it returns proxies, with tensors what forward returns.
 template <typename Contained>
 class ModuleHolder : public torch::nn::ModuleHolder<Contained> {
  public:
@@ -81,7 +82,12 @@ class ModuleHolder : public torch::nn::ModuleHolder<Contained> {
       using Result = std::decay_t<decltype(this->impl_->forward(std::forward<Args>(args)...))>;
       if (tracer && (detail::is_traced<std::decay_t<Args>>(args) || ...))
         return detail::FromProxy<Result>::get(traced_proxy(*tracer, args...));
-      return Result(this->impl_->forward(std::forward<Args>(args)...));
+      const ModuleScope scope(*this->impl_);
+      if constexpr (std::is_same_v<Contained, torch::nn::SequentialImpl> &&
+                    std::is_same_v<std::tuple<std::decay_t<Args>...>, std::tuple<at::Tensor>>)
+        return fx::detail::run_in_scopes(*this->impl_, args...);
+      else
+        return Result(this->impl_->forward(std::forward<Args>(args)...));
     }
   }
 

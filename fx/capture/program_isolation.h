@@ -27,7 +27,6 @@ class ProgramIsolation {
   void restore();
 
  private:
-  std::vector<c10::Device> devices_;
   std::optional<RngGuard> generators_;
   std::vector<std::pair<at::Tensor, at::Tensor>> saved_;  // tensor, contents
 };

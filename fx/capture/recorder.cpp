@@ -27,6 +27,20 @@ bool is_uninitialised_factory(std::string_view name) {
   return false;
 }
 
+// Operators whose number or bool follows from sizes, strides, dtypes and the like, which inputs are
+// held to, and not from values.
+bool tells_of_geometry(std::string_view name) {
+  static constexpr std::string_view kNames[] = {
+      "can_cast",    "dense_dim",         "dim",           "get_device", "is_complex",
+      "is_conj",     "is_floating_point", "is_leaf",       "is_neg",     "is_same_size",
+      "is_signed",   "is_inference",      "numel",         "output_nr",  "promote_types",
+      "result_type", "retains_grad",      "size",          "sparse_dim", "storage_offset",
+      "stride",      "sym_is_contiguous", "sym_numel",     "sym_size",   "sym_storage_offset",
+      "sym_stride",  "is_contiguous",     "is_distributed"};
+  name.remove_prefix(std::min(name.size(), std::string_view("aten::").size()));
+  return std::ranges::find(kNames, name) != std::end(kNames);
+}
+
 // A tracked tensor is in keep_ and in storages_.
 constexpr std::size_t kOwnReferences = 2;
 
@@ -59,7 +73,8 @@ Recorder::Recorder(const torch::nn::Module& root, const MakeFxOptions& options,
     : options_(options),
       detail_(detail),
       gradients_(options.pre_dispatch && at::GradMode::is_enabled()),
-      graph_(std::make_shared<Graph>()) {
+      graph_(std::make_shared<Graph>()),
+      modules_(root) {
   for (const auto& item : root.named_parameters()) name_attribute(item.key(), item.value());
   for (const auto& item : root.named_buffers()) name_attribute(item.key(), item.value());
   if (const auto* module = dynamic_cast<const GraphModule*>(&root))
@@ -148,6 +163,20 @@ void Recorder::record(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   if (is_uninitialised_factory(schema.name()) && num_returns == 1 && results[0].isTensor())
     empty_.add(results[0].toTensor(), node);
   sets_storages_ |= schema.name() == "aten::set_";
+  set_module_stacks();
+}
+
+// Of what this call made.
+void Recorder::set_module_stacks() {
+  const ModuleStack* stack = modules_.stack();
+  Node* last = graph_->nodes().empty() ? nullptr : &graph_->nodes().back();
+  const std::uint32_t end = last ? last->id() + 1 : 0;
+  if (stack)
+    for (Node* node = last; node && node->id() >= first_new_node_; node = node->prev()) {
+      if (!node->is_placeholder()) node->meta().set("nn_module_stack", *stack);
+      if (node == &graph_->nodes().front()) break;
+    }
+  first_new_node_ = end;
 }
 
 Argument Recorder::output_arg(const TraceArg& result) {
@@ -201,6 +230,7 @@ Recording Recorder::finish() {
   made.sizes = std::move(sizes_);
   made.stacks = std::move(stacks_);
   made.value_sizes = std::move(value_sizes_);
+  made.called_modules = modules_.take_paths();
   made.has_checks = has_checks_;
   made.effects_before_checks = effects_before_checks_;
   return made;
@@ -249,6 +279,8 @@ void Recorder::track_result(const c10::FunctionSchema& schema, const c10::IValue
 
 // The value itself lets the program go one way or another: checked where it was read.
 void Recorder::assume_value(std::string_view name, const c10::IValue& value, Node& node) {
+  if (tells_of_geometry(name)) return;
+  ++num_values_read_;
   const CallStack where = CallStack::here();
   const std::string gave = std::string(name) + " gave " + to_string(value);
   assume(Assumption::Kind::kValue, gave + ", in " + node.format_node(), where);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "fx/capture/called_modules.h"
 #include "fx/capture/empty_memory.h"
 #include "fx/capture/make_fx.h"
 #include "fx/capture/recording.h"
@@ -47,6 +48,12 @@ class Recorder final : public TracerBase {
   /// @throws TraceError kBadArgument, kConcreteValue (strict), and what the operator throws.
   void record(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 
+  /// How often an operator has given the program a number or bool that depends on values.
+  std::size_t num_values_read() const noexcept { return num_values_read_; }
+
+  /// Where the program is in the tree of its modules, as far as scopes say.
+  CalledModules& modules() noexcept { return modules_; }
+
   Argument output_arg(const TraceArg& result);
 
   /// Checks what the program left behind, once nobody else holds its result: attributes that got
@@ -70,6 +77,7 @@ class Recorder final : public TracerBase {
   void expose(const TraceArg& result);
   void assume_sizes(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> args,
                     c10::ArrayRef<c10::IValue> results, const Node& node);
+  void set_module_stacks();
   void mark_written(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> args);
   void refuse_hidden_gradient(const at::Tensor& tensor, const Node& node) const;
   Node& node_of(const at::Tensor& tensor);
@@ -106,6 +114,9 @@ class Recorder final : public TracerBase {
   std::vector<ValueSized> value_sizes_;
   bool has_effects_ = false;           // so far: what the caller can see has changed
   std::vector<const Node*> unjudged_;  // since the last check, not known to have none
+  std::size_t num_values_read_ = 0;
+  CalledModules modules_;
+  std::uint32_t first_new_node_ = 0;  // whose module is not set yet
   bool has_checks_ = false;
   bool effects_before_checks_ = false;
 };

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -47,8 +48,9 @@ struct Recording {
   NodeSizes sizes;
   NodeStacks stacks;
   std::vector<ValueSized> value_sizes;
-  bool has_checks = false;             ///< of values that the program read
-  bool effects_before_checks = false;  ///< inputs, attributes or random generators change first
+  std::set<std::string> called_modules;  ///< paths of those that were called in a ModuleScope
+  bool has_checks = false;               ///< of values that the program read
+  bool effects_before_checks = false;    ///< inputs, attributes or random generators change first
 };
 
 /// A program that takes tensors, in the attribute space of a module.

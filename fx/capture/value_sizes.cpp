@@ -224,4 +224,12 @@ void check_value_sizes(const Program& program, const std::vector<at::Tensor>& in
   recording.effects_before_checks = true;
 }
 
+bool has_size_checks(const Graph& graph) {
+  return std::ranges::any_of(graph.find_calls("torch._assert"), [](const Node* check) {
+    const auto inputs = check->all_input_nodes();
+    return std::ranges::any_of(
+        inputs, [](const Node* input) { return input->calls("aten::sym_size.int"); });
+  });
+}
+
 }  // namespace fx

@@ -37,4 +37,7 @@ void call_with_other_sizes(const c10::OperatorHandle& op, torch::jit::Stack* sta
 void check_value_sizes(const Program& program, const std::vector<at::Tensor>& inputs,
                        Recording& recording);
 
+/// Whether a graph holds such an assertion.
+bool has_size_checks(const Graph& graph);
+
 }  // namespace fx

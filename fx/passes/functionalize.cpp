@@ -4,7 +4,6 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 #include <unordered_map>
 
@@ -15,9 +14,11 @@
 #include "fx/capture/boxed.h"
 #include "fx/capture/functional_layout.h"
 #include "fx/capture/make_fx.h"
+#include "fx/capture/recorder.h"
+#include "fx/capture/value_sizes.h"
+#include "fx/graph/module_path.h"
 #include "fx/graph/subgraphs.h"
 #include "fx/interpret/interpreter.h"
-#include "fx/passes/decompose.h"
 
 namespace fx {
 namespace {
@@ -39,10 +40,55 @@ struct Shared {
   at::Tensor content() const { return functional_content(wrapper); }
 };
 
-// Runs a graph on wrappers, so that every operator goes through LibTorch's functionalization.
-class FunctionalRun : public Interpreter {
+// Runs a graph in a capture, and refuses what would hold for the values of the example alone: a
+// number that the run reads and the graph does more with than checking it.
+class CheckedRun : public Interpreter {
  public:
-  explicit FunctionalRun(GraphModule& module) : Interpreter(module) {}
+  explicit CheckedRun(GraphModule& module) : Interpreter(module), module_(module) {}
+
+  Value run_node(Node& node) override {
+    if (higher_order_of(node)) hangs_on_value(node);
+    // What nobody checks any more is no check of the result.
+    if (node.op() == Opcode::kCallFunction && node.num_users() == 0 && !node.is_impure()) return {};
+    const std::size_t before = Recorder::active().num_values_read();
+    Value value = Interpreter::run_node(node);
+    const bool reads = Recorder::active().num_values_read() > before;
+    const bool is_checked = (value.isScalar() || value.isBool()) && only_guards_read(node);
+    if (reads && !is_checked && !node.calls("torch._assert") && !is_nested(node))
+      hangs_on_value(node);
+    return value;
+  }
+
+  Value call_module(std::string_view target, Values args, KwValues kwargs) override {
+    GraphModule* nested = kwargs.empty() ? nested_graph(target) : nullptr;
+    if (!nested) return Interpreter::call_module(target, std::move(args), std::move(kwargs));
+    return CheckedRun(*nested).run(std::move(args));
+  }
+
+ private:
+  GraphModule* nested_graph(std::string_view path) const {
+    const auto* found = ModulePath(path).find_module(module_);
+    return found ? dynamic_cast<GraphModule*>(found->get()) : nullptr;
+  }
+
+  // Whether the nodes of a called graph are judged one by one.
+  bool is_nested(const Node& node) const {
+    return node.op() == Opcode::kCallModule && node.kwargs().empty() &&
+           nested_graph(node.target().str());
+  }
+
+  [[noreturn]] static void hangs_on_value(const Node& node) {
+    not_functional(node.format_node() +
+                   " reads a value: the result would hold for that of the example alone");
+  }
+
+  GraphModule& module_;
+};
+
+// Runs a graph on wrappers, so that every operator goes through LibTorch's functionalization.
+class FunctionalRun : public CheckedRun {
+ public:
+  explicit FunctionalRun(GraphModule& module) : CheckedRun(module) {}
 
   Value wrapped_input(const std::string& name, const at::Tensor& tensor) {
     return wrapped(name, true, tensor);
@@ -73,31 +119,7 @@ class FunctionalRun : public Interpreter {
     return out;
   }
 
-  Value run_node(Node& node) override {
-    if (higher_order_of(node)) hangs_on_value(node);
-    Value value = Interpreter::run_node(node);
-    const bool is_number = value.isScalar() || value.isBool();
-    if (is_number && reads_value(node) && !only_guards_read(node)) hangs_on_value(node);
-    return value;
-  }
-
  private:
-  // Operators and methods that make a number of what a tensor holds, and not of its sizes.
-  static bool reads_value(const Node& node) {
-    static constexpr std::array<std::string_view, 9> kReaders{
-        "item",    "_local_scalar_dense", "equal", "is_nonzero", "allclose", "__bool__",
-        "__int__", "__float__",           "tolist"};
-    std::string_view name = node.target().str();
-    if (const auto at = name.rfind("::"); at != name.npos) name.remove_prefix(at + 2);
-    if (const auto at = name.rfind("torch."); at == 0) name.remove_prefix(6);
-    return std::ranges::find(kReaders, name.substr(0, name.find('.'))) != kReaders.end();
-  }
-
-  [[noreturn]] static void hangs_on_value(const Node& node) {
-    not_functional(node.format_node() +
-                   " reads a value: the result would hold for that of the example alone");
-  }
-
   Value wrapped(const std::string& name, bool is_input, const at::Tensor& tensor) {
     shared_.push_back({name, is_input, tensor, functional::to_functional_tensor(tensor)});
     return shared_.back().wrapper;
@@ -156,7 +178,6 @@ std::shared_ptr<GraphModule> recorded(GraphModule& module, const Values& inputs,
                                       std::vector<Shared>& written) {
   MakeFxOptions options;
   options.class_name = module.class_name();
-  options.guard_values = !module.graph().find_calls("torch._assert").empty();
   const std::vector<Node*> placeholders = module.graph().placeholders();
   for (const Node* input : placeholders) options.input_names.emplace_back(input->name());
   const at::NoGradGuard no_grad;
@@ -181,13 +202,6 @@ std::shared_ptr<GraphModule> recorded(GraphModule& module, const Values& inputs,
     if (text.find("unctional") == std::string::npos) throw;
     not_functional(error.text());
   }
-}
-
-// A value that the run read, or sizes that depend on one, would be fixed to those of the example.
-void check_holds_for_all_values(const GraphModule& recorded) {
-  for (const Assumption& each : *recorded.meta().get<Assumptions>("assumptions"))
-    if (each.kind == Assumption::Kind::kValue)
-      not_functional(each.text + ": the result would hold for this value alone");
 }
 
 Node& shared_node(Graph& graph, const Shared& shared) {
@@ -294,9 +308,13 @@ std::shared_ptr<GraphModule> without_modules(GraphModule& module, const Values& 
   std::vector<at::Tensor> copies;
   for (const at::Tensor& input : tensors_of(inputs, module.graph()))
     copies.push_back(input.clone());
-  std::shared_ptr<GraphModule> made = decompose(module, {}, copies);
-  check_holds_for_all_values(*made);
-  return made;
+  MakeFxOptions options;
+  options.class_name = module.class_name();
+  for (const Node* input : module.graph().placeholders())
+    options.input_names.emplace_back(input->name());
+  return record_program(module, copies, options, [&](std::vector<at::Tensor>& tensors) {
+    return to_trace_arg(CheckedRun(module).run(Values(tensors.begin(), tensors.end())));
+  });
 }
 
 // Whether all writes are copies to inputs and attributes at the end, as this pass leaves them, with
@@ -330,6 +348,10 @@ PassResult functionalize(GraphModule& module, const Values& example_inputs,
   std::vector<Shared> written;
   const std::shared_ptr<GraphModule> made =
       recorded(source ? *source : module, example_inputs, written);
+  if (has_size_checks(made->graph()) && !has_size_checks((source ? *source : module).graph()))
+    not_functional(
+        "sizes that depend on values (nonzero, masks) would be fixed to those of the example: "
+        "use masks (torch::where) instead");
   const AliasAnalysis aliases(made->graph());
   for (const Node& node : made->graph().nodes())
     if (!node.is_output() && !aliases.writes(node).empty())

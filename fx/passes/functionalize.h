@@ -21,7 +21,7 @@ struct FunctionalizeOptions {
 /// The module runs once on `example_inputs`, tensors only, without gradients; its attributes keep
 /// their contents. Composite operators around writes become the operators they are made of, calls
 /// of modules the operators that they run. Sizes are those of the example, and what is no operator
-/// (built-in functions, assertions of the graph) is evaluated once, as in a capture; a graph
+/// (built-in functions) is evaluated once, as in a capture; checks of values stay; a graph
 /// whose writes are such copies already, or that has none, stays as it is. The graph has the
 /// gradients of the one it was made from. Outputs share memory with inputs as they did, unless the
 /// contents are returned. rewrites: values written back.
@@ -31,8 +31,9 @@ struct FunctionalizeOptions {
 /// @throws PassError kNotFunctional for inputs that are missing, no tensors or change their shape,
 /// memory
 ///   that is written and shared by two attributes or inputs, operators that write and have no
-///   functional form, and graphs that read values (item(), branches): the result would
-///   hold for those of the example; RunError when the module fails on the inputs.
+///   functional form, and graphs that do more with a value they read (item(), branches, sizes of
+///   nonzero) than checking it: the result would hold for those of the example; RunError when the
+///   module fails on the inputs.
 PassResult functionalize(GraphModule& module, const Values& example_inputs,
                          const FunctionalizeOptions& options = {});
 

@@ -8,6 +8,7 @@
 #include "fx/passes/constant_fold.h"
 #include "fx/passes/cse.h"
 #include "fx/passes/dce.h"
+#include "fx/passes/functionalize.h"
 #include "fx/passes/fuse_conv_bn.h"
 #include "fx/passes/merge_matmul.h"
 #include "fx/passes/normalize.h"
@@ -34,6 +35,9 @@ constexpr PassOptionInfo kCseOptions[] = {
 };
 constexpr PassOptionInfo kDceOptions[] = {
     {"impure_random", Kind::kBool, "true", "keep unused nodes that draw random numbers"},
+};
+constexpr PassOptionInfo kFunctionalizeOptions[] = {
+    {"copy_back", Kind::kBool, "true", "write contents back at the end, instead of returning them"},
 };
 constexpr PassOptionInfo kFuseConvBnOptions[] = {
     {"assume_linear_2d", Kind::kBool, "false", "take inputs of linear layers as [N, C]"},
@@ -85,6 +89,12 @@ constexpr PassInfo kPasses[] = {
     {"dce", "remove unused nodes without effects", kDceOptions,
      [](GraphModule& module, const PassOptions& options) {
        return dce(module, {.impure_random = options.get_bool("impure_random")});
+     }},
+    {"functionalize", "make writes functional, but one at the end to each input and buffer",
+     kFunctionalizeOptions,
+     [](GraphModule& module, const PassOptions& options) {
+       return functionalize(module, inputs_for("functionalize", options),
+                            {.copy_back = options.get_bool("copy_back")});
      }},
     {"fuse_conv_bn", "merge batch normalisation into the convolution or linear layer before it",
      kFuseConvBnOptions,

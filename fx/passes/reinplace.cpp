@@ -347,7 +347,14 @@ class Reinplacer {
 
 PassResult reinplace(GraphModule& module, const Values& example_inputs,
                      const ReinplaceOptions& options) {
-  return Reinplacer(module, example_inputs, options).run();
+  // What an operator behind writes in place may be what kept one before from doing so.
+  PassResult all;
+  for (;;) {
+    const PassResult round = Reinplacer(module, example_inputs, options).run();
+    if (!round.changed) return all;
+    all.changed = true;
+    all.rewrites += round.rewrites;
+  }
 }
 
 }  // namespace fx

@@ -241,13 +241,105 @@ TEST(Functionalize, graphs_without_writes_stay_as_they_are) {
 }
 
 TEST(Functionalize, is_a_pass) {
+  const Values example{torch::ones({2})};
   auto gm = make_fx([](Tensor x) { return x.exp().add_(1); }, {torch::ones({2})});
-  PassManager manager("dce");
-  manager.add_pass(Pass("functionalize", [](GraphModule& module) {
-    return functionalize(module, {torch::ones({2})});
-  }));
-  EXPECT_TRUE(manager.run(*gm).changed);
+  EXPECT_TRUE(run_passes(*gm, "dce,functionalize", {.example_inputs = example}).changed);
   EXPECT_EQ(targets(gm->graph()), (std::vector<std::string>{"aten::exp", "aten::add.Scalar"}));
+  gm = make_fx([](Tensor x) { return x.add_(1) * 2; }, {torch::ones({2})});
+  run_passes(*gm, "functionalize(copy_back=false)", {.example_inputs = example});
+  EXPECT_EQ(targets(gm->graph()),
+            (std::vector<std::string>{"aten::add.Scalar", "aten::mul.Scalar"}));
+  EXPECT_EQ(gm->mutations(), (std::vector<std::string>{"x"}));
+}
+
+Tensor halved_if_positive(Tensor x) {
+  x.mul_(2);
+  return x.sum().item<float>() > 0 ? x.div(4) : x.neg();
+}
+
+TEST(Functionalize, checks_of_values_stay) {
+  const Tensor up = torch::ones({2});
+  auto captured = make_fx(halved_if_positive, {up.clone()});
+  auto expect_checked = [&](GraphModule& gm) {
+    functionalize(gm, {up.clone()});
+    gm.recompile();
+    EXPECT_TRUE(torch::equal(gm(up.clone()).toTensor(), up / 2)) << gm.graph();
+    EXPECT_FX_ERROR(gm(-up), RunError, kNodeFailed, "gave 4.0 when it was captured, and now -4.0");
+    const Tensor untouched = -up;
+    EXPECT_ANY_THROW(gm(untouched));
+    EXPECT_TRUE(torch::equal(untouched, -up)) << "written at the end alone";
+  };
+  expect_checked(*captured->deep_copy());
+  // In a graph that is called.
+  auto graph = std::make_shared<Graph>();
+  Node& x = graph->placeholder("x");
+  graph->output(graph->call_module("part", {x}));
+  GraphModule outer(graph);
+  outer.set_submodule("part", captured->deep_copy());
+  expect_checked(outer);
+  // Of tensors, by operators that assert.
+  auto asserts = make_fx(
+      [](Tensor x) {
+        at::_assert_async(x.sum() > 0, "not positive");
+        return x.mul_(2);
+      },
+      {up.clone()});
+  functionalize(*asserts, {up.clone()});
+  EXPECT_NO_THROW((*asserts)(up.clone()));
+  EXPECT_ANY_THROW((*asserts)(-up));
+  // A number that nobody checked is not checked now.
+  auto unchecked = make_fx(halved_if_positive, {up.clone()}, {.guard_values = false});
+  functionalize(*unchecked, {up.clone()});
+  EXPECT_EQ(unchecked->graph().find_calls("torch._assert").size(), 0u);
+  EXPECT_TRUE(torch::equal((*unchecked)(-up).toTensor(), -up / 2));
+  // Sizes are no values.
+  auto sizes = parse_module(
+      "%x = placeholder[target=x]\n"
+      "%n = call_method[target=size](args = (%x, 0))\n"
+      "%y = call_method[target=mul_](args = (%x, %n))\n"
+      "return %y\n");
+  functionalize(*sizes, {torch::ones({3})});
+  EXPECT_EQ(sizes->graph().find_calls("torch._assert").size(), 0u) << sizes->graph();
+  EXPECT_TRUE(torch::equal((*sizes)(torch::ones({3})).toTensor(), torch::full({3}, 3.)));
+}
+
+TEST(Functionalize, sizes_that_depend_on_values) {
+  const Program handed_on = [](Tensor x) {
+    Tensor y = x.masked_select(x > 0);
+    y.mul_(2);
+    x.index_put_({x < 0}, torch::zeros({}));
+    return y;
+  };
+  const Tensor x = torch::tensor({1.f, -2.f, 3.f, 4.f});
+  auto gm = make_fx(handed_on, {x.clone()});
+  functionalize(*gm, {x.clone()});
+  for (const Tensor& other : {x, -x, x.abs(), -x.abs()}) {
+    Tensor a = other.clone(), b = other.clone();
+    EXPECT_TRUE(torch::equal((*gm)(a).toTensor(), handed_on(b))) << gm->graph();
+    EXPECT_TRUE(torch::equal(a, b));
+  }
+  // The functional form of chunk is split, of the size that a part has.
+  const auto text =
+      "%x = placeholder[target=x]\n"
+      "%mask = call_function[target=aten::gt.Scalar](args = (%x, 0))\n"
+      "%y = call_function[target=aten::masked_select](args = (%x, %mask))\n"
+      "%chunks = call_function[target=aten::chunk](args = (%y, 2))\n"
+      "%half = call_function[target=operator.getitem](args = (%chunks, 0))\n"
+      "%z = call_function[target=aten::mul_.Scalar](args = (%half, 3))\n"
+      "return %z\n";
+  EXPECT_FX_ERROR(functionalize(*parse_module(text), {x.clone()}), PassError, kNotFunctional,
+                  "sizes that depend on values");
+  // A graph that holds for some sizes alone says so, before and after.
+  gm = make_fx(
+      [](Tensor x) {
+        const auto halves = x.masked_select(x > 0).chunk(2);
+        halves[0].mul_(3);
+        return halves[0].sum();
+      },
+      {x.clone()});
+  functionalize(*gm, {x.clone()});
+  EXPECT_EQ((*gm)(x.clone()).toTensor().item<float>(), 12);
+  EXPECT_FX_ERROR((*gm)(-x), RunError, kNodeFailed, "looks at a size that depends on values");
 }
 
 TEST(Functionalize, says_what_cannot_be_functional) {
