@@ -10,6 +10,7 @@
 #include "fx/graph/module_access.h"
 #include "fx/graph/module_types.h"
 #include "fx/io/module_options.h"
+#include "fx/io/shown.h"
 
 namespace fx::io {
 namespace {
@@ -275,6 +276,34 @@ ModulePtr make_saved_container(std::string_view name, const SavedChildren& child
   return made;
 }
 
+// LibTorch's LSTM on CPUs takes the sizes of its weights on trust.
+std::string lstm_problem(nn::Module& module) {
+  const auto* lstm = dynamic_cast<const nn::LSTMImpl*>(&module);
+  if (!lstm) return {};
+  const nn::LSTMOptions& options = lstm->options;
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  if (options.hidden_size() > kMost || options.proj_size() > kMost)
+    return "a size of the options is too large";
+  const std::int64_t hidden = options.hidden_size(), directions = options.bidirectional() ? 2 : 1;
+  const std::int64_t state = options.proj_size() > 0 ? options.proj_size() : hidden;
+  for (const auto& item : detail::parameters(module)) {
+    const std::string& name = item.key();
+    std::vector<std::int64_t> wanted;
+    if (name.starts_with("weight_ih"))
+      wanted = {4 * hidden,
+                name.starts_with("weight_ih_l0") ? options.input_size() : state * directions};
+    else if (name.starts_with("weight_hh"))
+      wanted = {4 * hidden, state};
+    else if (name.starts_with("weight_hr"))
+      wanted = {state, hidden};
+    else
+      wanted = {4 * hidden};
+    if (item.value().sizes() != at::IntArrayRef(wanted))
+      return "the sizes of " + shown(name) + " do not fit the options";
+  }
+  return {};
+}
+
 std::string adopt_tensors(nn::Module& to, const nn::Module& from) {
   std::string problem;
   auto adopt = [&](detail::TensorDict& mine, const detail::TensorDict& theirs, const char* what) {
@@ -295,6 +324,7 @@ std::string adopt_tensors(nn::Module& to, const nn::Module& from) {
   };
   adopt(detail::parameters(to), detail::parameters(from), "parameter");
   if (problem.empty()) adopt(detail::buffers(to), detail::buffers(from), "buffer");
+  if (problem.empty()) problem = lstm_problem(to);
   if (detail::children(to).size() != detail::children(from).size())
     return "it has " + std::to_string(detail::children(from).size()) + " submodules, " +
            std::to_string(detail::children(to).size()) + " are wanted";

@@ -254,8 +254,13 @@ void check_mkldnn_lstm(const CheckedCall& call) {
   call.need_dim(input, "input", 3);
   if (!call.value(7).toIntVector().empty())
     call.throw_shape("batch_sizes", "is not empty", "a sequence that is not packed");
-  const std::int64_t hidden = call.value(8).toInt();
-  std::vector<at::Tensor> weights{call.need(1, "weight0"), call.need(2, "weight1")};
+  const at::Tensor& recurrent = call.need(2, "weight1");
+  call.need_dim(recurrent, "weight1", 2);
+  const std::int64_t hidden = recurrent.size(1);
+  if (call.value(8).toInt() != hidden)
+    call.throw_shape("hidden_size", CheckedCall::text("is ", call.value(8).toInt()),
+                     CheckedCall::text(hidden, ", as 'weight1' has"));
+  std::vector<at::Tensor> weights{call.need(1, "weight0"), recurrent};
   if (call.flag(9)) {
     weights.push_back(call.need(3, "weight2"));
     weights.push_back(call.need(4, "weight3"));
@@ -272,7 +277,7 @@ void need_lstm(const CheckedCall& call, const Value& states, const Value& params
                std::int64_t inputs) {
   const std::vector<at::Tensor> hx = states.toTensorVector(), weights = params.toTensorVector();
   const std::size_t each = has_biases ? 4 : 2;
-  if (hx.size() != 2 || layers < 1 ||
+  if (hx.size() != 2 || layers < 1 || layers > static_cast<std::int64_t>(weights.size()) ||
       weights.size() != each * static_cast<std::size_t>(layers * directions))
     return;
   call.need_dim(hx[0], "hx", 3);

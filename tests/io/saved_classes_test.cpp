@@ -185,5 +185,26 @@ TEST(SavedClasses, own_classes_are_refused_or_registered) {
   EXPECT_THROW(register_saved_module<OwnImpl>("torch.nn.Own"), GraphError);
 }
 
+// LibTorch's kernel would read behind such weights.
+TEST(SavedClasses, weights_of_an_lstm_have_the_sizes_of_its_options) {
+  const nn::LSTMOptions plain = nn::LSTMOptions(4, 8).num_layers(2).bidirectional(true);
+  const at::NoGradGuard no_grad;
+  for (const nn::LSTMOptions& options :
+       {plain, nn::LSTMOptions(4, 8).bias(false), nn::LSTMOptions(4, 8).proj_size(3)}) {
+    nn::LSTM net(options);
+    expect_same_module(net, torch::randn({5, 2, 4}));
+    for (const auto& item : net->named_parameters()) {
+      const at::Tensor whole = item.value().data();
+      item.value().set_data(whole.slice(0, 0, 2).clone());
+      nn::Module root;
+      root.register_module("m", net);
+      expect_import_error(ErrorCode::kBadSavedModule,
+                          {"the sizes of", item.key(), "do not fit the options"},
+                          [&] { saved_and_loaded(*calling(root, "m")); });
+      item.value().set_data(whole);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace fx::io
