@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <string>
 
+#include "fuzz/json_mutator.h"
 #include "fx/base/error.h"
 #include "fx/io/export_schema.h"
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "fuzz/json_mutator.h"
 #include "fuzz/temp_folder.h"
 #include "fx/base/error.h"
 #include "fx/graph/text.h"

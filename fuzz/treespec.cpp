@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "fuzz/json_mutator.h"
 #include "fx/base/error.h"
 #include "fx/io/treespec.h"
 

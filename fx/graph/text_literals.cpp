@@ -183,4 +183,8 @@ std::optional<c10::DeviceType> find_device_type(std::string_view name) {
   return std::nullopt;
 }
 
+bool is_device_index(c10::DeviceType type, std::int64_t index) {
+  return index >= -1 && index <= (type == c10::DeviceType::CPU ? 0 : 127);
+}
+
 }  // namespace fx::text

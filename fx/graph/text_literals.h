@@ -37,5 +37,8 @@ bool is_plain_type_char(char c);
 const Argument* find_torch_constant(std::string_view name);
 /// The device type called "cuda", or nothing.
 std::optional<c10::DeviceType> find_device_type(std::string_view name);
+/// Whether there may be a device of this type with this index; -1: the current one. c10::Device
+/// asserts it.
+bool is_device_index(c10::DeviceType type, std::int64_t index);
 
 }  // namespace fx::text

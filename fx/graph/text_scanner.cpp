@@ -319,8 +319,9 @@ Argument Scanner::device() {
     skip_blanks();
     const std::string_view digits = run(is_digit);
     auto result = std::from_chars(digits.data(), digits.data() + digits.size(), index);
-    if (digits.empty() || result.ec != std::errc{} || index > 127)
-      fail(ErrorCode::kParseSyntax, "wanted a device index from 0 to 127", at_ - digits.size());
+    if (digits.empty() || result.ec != std::errc{} || !is_device_index(*type, index))
+      fail(ErrorCode::kParseSyntax, "wanted a device index from 0 to 127, 0 for the CPU",
+           at_ - digits.size());
   }
   expect(')', "after the device");
   return c10::Device(*type, static_cast<c10::DeviceIndex>(index));

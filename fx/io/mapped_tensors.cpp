@@ -88,7 +88,18 @@ at::Tensor flat_tensor(const std::shared_ptr<const MappedFile>& file,
     return copied(*file, bytes, at::empty({0}, options), count);
   }
   std::byte* data = file->mutable_data() + (bytes.data() - file->bytes().data());
-  return at::from_blob(data, {count}, [file](void*) {}, options);
+  // What at::from_blob does, which ends the process where there is no memory for its deleter.
+  using Owner = std::shared_ptr<const MappedFile>;
+  auto owner = std::make_unique<Owner>(file);
+  c10::DataPtr memory(
+      data, owner.get(), [](void* kept) { delete static_cast<Owner*>(kept); }, at::kCPU);
+  owner.release();
+  const std::size_t size = static_cast<std::size_t>(count) * element;
+  c10::Storage storage(c10::Storage::use_byte_size_t(), size, std::move(memory));
+  at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
+      std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), options.dtype());
+  tensor.unsafeGetTensorImpl()->set_sizes_contiguous(count);
+  return tensor;
 }
 
 }  // namespace fx::io

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "fx/base/error.h"
+#include "fx/graph/text_literals.h"
 #include "fx/io/mapped_tensors.h"
 #include "fx/io/shown.h"
 
@@ -169,9 +170,14 @@ at::Device to_device(const schema::Device& device, const std::string& label) {
        {"hpu", at::DeviceType::HPU},
        {"mtia", at::DeviceType::MTIA},
        {"privateuseone", at::DeviceType::PrivateUse1}}};
-  for (auto [name, type] : kDevices)
-    if (device.type == name)
-      return at::Device(type, static_cast<c10::DeviceIndex>(device.index.value_or(-1)));
+  for (auto [name, type] : kDevices) {
+    if (device.type != name) continue;
+    const std::int64_t index = device.index.value_or(-1);
+    if (text::is_device_index(type, index))
+      return at::Device(type, static_cast<c10::DeviceIndex>(index));
+    fail(ErrorCode::kBadSchema, label,
+         "there is no device " + device.type + ":" + std::to_string(index));
+  }
   fail(ErrorCode::kBadSchema, label, "unknown device " + shown(device.type));
 }
 

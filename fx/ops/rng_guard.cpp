@@ -17,7 +17,7 @@ RngGuard::RngGuard(const std::vector<c10::Device>& devices) {
   }
 }
 
-RngGuard::~RngGuard() {
+void RngGuard::restore() {
   for (auto& [generator, state] : states_) {
     const std::lock_guard lock(generator.mutex());
     generator.set_state(state);

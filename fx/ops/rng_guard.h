@@ -14,9 +14,12 @@ namespace fx {
 class RngGuard {
  public:
   explicit RngGuard(const std::vector<c10::Device>& devices = {});
-  ~RngGuard();
+  ~RngGuard() { restore(); }
   RngGuard(const RngGuard&) = delete;
   RngGuard& operator=(const RngGuard&) = delete;
+
+  /// Puts them back now. Takes no memory, so that it works where that has run out.
+  void restore();
 
  private:
   std::vector<std::pair<at::Generator, at::Tensor>> states_;

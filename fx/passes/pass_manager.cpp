@@ -237,12 +237,12 @@ PipelineResult PassManager::run(GraphModule& module) {
                                                        " still change the graph after " +
                                                        std::to_string(rounds) + " rounds");
     }
+    run.result.changed = original.differs();
+    if (run.result.changed && options_.recompile) module.recompile();
   } catch (...) {
     original.restore();
     throw;
   }
-  run.result.changed = original.differs();
-  if (run.result.changed && options_.recompile) module.recompile();
   return std::move(run.result);
 }
 

@@ -9,4 +9,8 @@ namespace fx {
 /// among its sources, which replaces operator new.
 std::size_t count_new(const std::function<void()>& body);
 
+/// Runs `body` and has the `number`th call of operator new on this thread fail, once, counted from
+/// 0. Whether there was such a call; what `body` throws passes through.
+bool fail_new(std::size_t number, const std::function<void()>& body);
+
 }  // namespace fx

@@ -414,6 +414,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadText{"return device('cpu')", kParseSyntax, "wanted type='cpu'"},
         BadText{"return device(type='cuda', index=128)", kParseSyntax, "index from 0 to 127"},
         BadText{"return device(type='cuda', index=-1)", kParseSyntax, "index from 0 to 127"},
+        BadText{"return device(type='cpu', index=1)", kParseSyntax, "0 for the CPU"},
         BadText{"return 'a\\q'", kParseSyntax, "unknown escape"},
         BadText{"return 'a\\", kParseSyntax, "unknown escape"},
         BadText{"return '\\x1'", kParseSyntax, "two hexadecimal digits"},

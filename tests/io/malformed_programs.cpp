@@ -73,6 +73,8 @@ std::vector<MalformedCase> malformed_programs() {
       {"T16", b, meta([](Json& m) { m["layout"] = 2; }), kRefused, unsupported, "sparse"},
       {"T18", b, meta([](Json& m) { m["device"]["type"] = "evil"; }), kRefused, kSchema,
        "unknown device 'evil'"},
+      {"T18b", b, meta([](Json& m) { m["device"]["index"] = 7; }), kRefused, kSchema,
+       "there is no device cpu:7"},
       {"T19", b,
        json("data/weights/model_weights_config.json",
             [](Json& c) { c["config"]["steps"]["path_name"] = "weight_0"; }),
