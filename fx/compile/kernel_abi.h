@@ -27,6 +27,8 @@ struct KernelShape {
   std::uint8_t columns = 1;
   /// With reductions: a call does one loop of one row, or a part of it, see KernelArgs::phase.
   bool split = false;
+  /// Much work for each of many elements: several vectors are done step by step beside each other.
+  bool interleaved = false;
   /// By operand. One that does not move along the lanes' axis is kZero.
   c10::SmallVector<LaneStride, 16> lane_strides = {};
 

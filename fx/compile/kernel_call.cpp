@@ -16,6 +16,13 @@ namespace {
 // Bytes of a row after which hardware that reads ahead has to start anew.
 constexpr std::int64_t kLongRow = 2048;
 
+// Where it pays to make four times as much code: the processor sees so many instructions at once
+// that one vector after the other waits for its own results.
+constexpr std::int64_t kManyElements = 1 << 15;
+constexpr std::int64_t kLongLane = 256;
+constexpr std::size_t kMuchWork = 32;
+constexpr std::size_t kTooMuchWork = 120;
+
 // Scratch rows of this thread; grows, and is given back with the thread.
 char* scratch_memory(std::size_t bytes) {
   struct Free {
@@ -172,6 +179,10 @@ bool Kernel::Call::choose_shape() {
     shape_.rows_apart |= nest_.operands[k].input >= 0 && bytes >= kLongRow && outer != 0 &&
                          outer != bytes && shape_.lane_strides[k] == LaneStride::kUnit;
   }
+  std::int64_t elements = nest_.has_rows() ? 0 : lane_.size;
+  for (const Axis& axis : kept_) elements *= axis.size;
+  shape_.interleaved = elements >= kManyElements && lane_.size >= kLongLane &&
+                       kernel_.work_ >= kMuchWork && kernel_.work_ <= kTooMuchWork;
   shape_.split = !nest_.reductions.empty() && nest_.scans.empty() && worth_splitting();
   return true;
 }

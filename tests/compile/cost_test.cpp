@@ -85,5 +85,28 @@ TEST(CompileCost, GroupsOfOtherSizesOrStridesDoNot) {
   EXPECT_THAT(compiled.stage("expressions"), Not(HasSubstr(" is kernel_")));
 }
 
+TEST(CompileCost, VectorsBesideEachOtherGiveTheSameNumbers) {
+  const auto program = [](at::Tensor t) {
+    const at::Tensor x = torch::tanh(torch::exp(t * 0.5) + t);
+    return torch::sigmoid(torch::gelu(x) * t + 1.0) * t;
+  };
+  const at::Tensor many = torch::randn({3, 20011});  // a rest, too
+  const Compiled large = compile(program);
+  large(many);
+  const at::Tensor found = large(many).toTensor();
+  EXPECT_TRUE(torch::allclose(found, program(many), 1e-5, 1e-6));
+  EXPECT_THAT(large.stage("llvm"), HasSubstr("main"));
+  // Few elements have code of their own, and the same results.
+  const Compiled small = compile(program);
+  small(many.narrow(1, 0, 50).contiguous());
+  EXPECT_THAT(small.stage("llvm"), Not(HasSubstr("main")));
+  for (std::int64_t at : {0, 48, 64, 19990, 20000}) {
+    const std::int64_t count = std::min<std::int64_t>(50, 20011 - at);
+    EXPECT_TRUE(torch::equal(small(many.narrow(1, at, count).contiguous()).toTensor(),
+                             found.narrow(1, at, count)))
+        << at;
+  }
+}
+
 }  // namespace
 }  // namespace fx

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::size_t kFewSteps = 12;
 constexpr std::size_t kManySteps = 60;
+constexpr unsigned kInterleaved = 4;          // vectors
 constexpr std::size_t kStepsOfFunction = 15;  // of an exponential; an error function has 30
 
 }  // namespace
@@ -301,7 +302,7 @@ void KernelEmitter::emit_pointwise() {
   for (const NestStep& step : list)
     if (step.kind == NestStep::Kind::kCompute && hoisted(step.index)) compute(step.index, nullptr);
   const std::size_t length = length_of(list);
-  const unsigned unroll = unrolling(length);
+  const unsigned unroll = shape_.interleaved ? kInterleaved : unrolling(length);
   prefetches_ = shape_.rows_apart;
   const auto at = [&](Value* i) {
     for (std::size_t k = 0; k < base_.size(); ++k)
@@ -309,15 +310,28 @@ void KernelEmitter::emit_pointwise() {
   };
   Value* chunk = ir_.getInt64(std::int64_t{lanes_} * unroll);
   // Beside so many steps masks cost nothing, and the code is made once instead of twice.
-  const bool all_masked = length > kManySteps;
+  const bool all_masked = length > kManySteps && !shape_.interleaved;
   Value* main_end =
       all_masked ? ir_.getInt64(0) : ir_.CreateSub(n_lane_, ir_.CreateSRem(n_lane_, chunk));
   if (!all_masked)
     counted_loop(ir_, ir_.getInt64(0), main_end, chunk, "main", [&](Value* i) {
+      // What the processor sees of the code at once are then parts of all vectors.
+      const std::size_t part = shape_.interleaved ? 1 : list.size();
+      std::vector<std::vector<Value*>> values(unroll, values_);
+      std::vector<std::vector<Value*>> bases;
       for (unsigned u = 0; u < unroll; ++u) {
         at(ir_.CreateAdd(i, ir_.getInt64(std::int64_t{u} * lanes_)));
-        steps(list, nullptr, nullptr, nullptr);
+        bases.push_back(base_);
       }
+      for (std::size_t begin = 0; begin < list.size(); begin += part)
+        for (unsigned u = 0; u < unroll; ++u) {
+          base_ = bases[u];
+          values_.swap(values[u]);
+          steps({list.begin() + static_cast<std::ptrdiff_t>(begin),
+                 list.begin() + static_cast<std::ptrdiff_t>(begin + part)},
+                nullptr, nullptr, nullptr);
+          values_.swap(values[u]);
+        }
     });
   counted_loop(ir_, main_end, n_lane_, ir_.getInt64(lanes_), "rest", [&](Value* i) {
     at(i);

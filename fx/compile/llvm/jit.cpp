@@ -204,6 +204,7 @@ std::string key_of(const Nest& nest, const KernelShape& shape) {
   add(shape.outer_reduced);
   add(shape.split);
   add(shape.rows_apart);
+  add(shape.interleaved);
   add(shape.columns);
   for (std::size_t k = 0; k < nest.operands.size(); ++k) {
     add(nest.operands[k].type);
