@@ -4,6 +4,8 @@
 // the parser and reach what reads the document. A fuzzer whose input is JSON includes this file
 // once; one input in eight is still mutated byte by byte.
 
+#ifndef FXCPP_REPLAY  // where inputs are only run, there is nothing to mutate
+
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -198,3 +200,5 @@ extern "C" std::size_t LLVMFuzzerCustomCrossOver(const std::uint8_t* data1, std:
     mutator.mutate(document, donor);
   return fx::fuzz::write_json(document, out, max_size);
 }
+
+#endif

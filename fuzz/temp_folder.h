@@ -1,18 +1,29 @@
 #pragma once
 
 #include <cstdlib>
+#include <filesystem>
 #include <string>
+#include <system_error>
 
 namespace fx::fuzz {
 
-/// A folder of this process for files that are written again and again.
+/// A folder of this process for files that are written again and again. It goes with the process,
+/// if that ends in order.
 inline const std::string& temp_folder() {
-  static const std::string path = [] {
-    std::string name = "/tmp/fxcpp-fuzz-XXXXXX";
-    if (!mkdtemp(name.data())) std::abort();
-    return name;
-  }();
-  return path;
+  struct Folder {
+    std::string path = "/tmp/fxcpp-fuzz-XXXXXX";
+    Folder() {
+      if (!mkdtemp(path.data())) std::abort();
+    }
+    Folder(const Folder&) = delete;
+    Folder& operator=(const Folder&) = delete;
+    ~Folder() {
+      std::error_code ignored;
+      std::filesystem::remove_all(path, ignored);
+    }
+  };
+  static const Folder folder;
+  return folder.path;
 }
 
 }  // namespace fx::fuzz
