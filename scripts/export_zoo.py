@@ -458,6 +458,20 @@ def scan(self, x, h):
     return torch._higher_order_ops.scan(step, h, x, dim=0)
 
 
+@simple(
+    "an associative scan: a linear recurrence over a dynamic number of steps, and a sum along another dimension",
+    lambda: [((randn(n, 3), randn(n, 3, seed=2)), {}) for n in (7, 4, 2)],
+    dynamic_shapes=({0: Dim("steps", min=2, max=64)}, {0: Dim("steps", min=2, max=64)}),
+)
+def associative_scan(self, x, y):
+    def combine(left, right):
+        return left[0] * right[0], left[1] * right[0] + right[1]
+
+    scan = torch._higher_order_ops.associative_scan
+    sums = scan(lambda a, b: a + b, x * y, dim=1, reverse=True, combine_mode="pointwise")
+    return scan(combine, (x, y), dim=0, combine_mode="pointwise"), sums
+
+
 @simple("a map over rows, two results a row", lambda: [((randn(3, 4), randn(4, seed=2)), {})])
 def map_rows(self, x, y):
     return torch._higher_order_ops.map(lambda row, y: (row.sin() + y, row.sum()), x, y)

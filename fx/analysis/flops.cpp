@@ -258,7 +258,7 @@ class Counter {
     }
     std::uint64_t steps = 1;
     sum.has_loops |= op.kind == Kind::kWhileLoop;
-    if (op.kind == Kind::kScan || op.kind == Kind::kMap) {
+    if (op.kind == Kind::kScan || op.kind == Kind::kMap || op.kind == Kind::kAssociativeScan) {
       const std::size_t rows = op.first_operand + (op.kind == Kind::kScan ? 1 : 0);
       std::optional<Sizes> first;
       if (rows < node.num_args() &&

@@ -29,7 +29,8 @@ std::optional<std::size_t> num_operands(const Node& node, const HigherOrderOp& o
   for (std::size_t i = 0; i < op.num_lists; ++i) {
     const auto length = length_of(node.args()[op.first_operand + i]);
     if (!length) return std::nullopt;
-    count += *length;
+    // The graph of an associative scan combines two of each.
+    count += op.kind == Kind::kAssociativeScan && i == 0 ? 2 * *length : *length;
   }
   return count;
 }
@@ -73,6 +74,13 @@ std::string results_problem(const Node& node, const HigherOrderOp& op,
                             const std::vector<Results>& results) {
   auto list_length = [&](std::size_t index) { return length_of(node.args()[index]); };
   switch (op.kind) {
+    case Kind::kAssociativeScan:
+      if (!results[0].is_list ||
+          results[0].values.size() != list_length(1).value_or(results[0].values.size()))
+        return "its graph returns " + counted(results[0].values.size(), "value") +
+               (results[0].is_list ? ", it runs over " + std::to_string(*list_length(1))
+                                   : std::string(" alone, wanted a tuple"));
+      break;
     case Kind::kCond:
       if (results[0].is_list != results[1].is_list ||
           results[0].values.size() != results[1].values.size())

@@ -54,10 +54,13 @@ std::vector<ValueMetaPtr> GraphExporter::operand_metas(const Node& call,
     return metas;
   }
   for (std::size_t i = 0; i < op.num_lists; ++i) {
-    const bool are_rows = (op.kind == Kind::kScan && i == 1) || (op.kind == Kind::kMap && i == 0);
+    const bool scans = op.kind == Kind::kAssociativeScan && i == 0;
+    const bool are_rows =
+        scans || (op.kind == Kind::kScan && i == 1) || (op.kind == Kind::kMap && i == 0);
     const Argument& list = call.args()[op.first_operand + i];
     if (list.kind() != Argument::Kind::kList && list.kind() != Argument::Kind::kTuple) return {};
-    for (const Argument& operand : list.items()) add(operand, are_rows);
+    for (int times = scans ? 2 : 1; times > 0; --times)
+      for (const Argument& operand : list.items()) add(operand, are_rows);
   }
   return metas;
 }

@@ -21,7 +21,7 @@ namespace {
 
 using Kind = HigherOrderOp::Kind;
 
-extern const HigherOrderOp kOps[7];
+extern const HigherOrderOp kOps[8];
 
 /// What the table holds for each row.
 template <std::size_t row>
@@ -29,14 +29,15 @@ Value run_row(Values& args, KwValues& kwargs) {
   return call_higher_order(kOps[row], args, kwargs);
 }
 
-constexpr HigherOrderOp kOps[7] = {
-    {Kind::kCond, "cond", 1, 2, 3, 1, run_row<0>},
-    {Kind::kInvoke, "invoke_subgraph", 0, 1, 2, 0, run_row<1>},
-    {Kind::kMap, "map_impl", 0, 1, 1, 2, run_row<2>},
-    {Kind::kScan, "scan", 0, 1, 1, 3, run_row<3>},
-    {Kind::kWhileLoop, "while_loop", 0, 2, 2, 2, run_row<4>},
-    {Kind::kAutocast, "wrap_with_autocast", 4, 1, 5, 0, run_row<5>},
-    {Kind::kGradMode, "wrap_with_set_grad_enabled", 1, 1, 2, 0, run_row<6>},
+constexpr HigherOrderOp kOps[8] = {
+    {Kind::kAssociativeScan, "associative_scan", 0, 1, 1, 2, run_row<0>},
+    {Kind::kCond, "cond", 1, 2, 3, 1, run_row<1>},
+    {Kind::kInvoke, "invoke_subgraph", 0, 1, 2, 0, run_row<2>},
+    {Kind::kMap, "map_impl", 0, 1, 1, 2, run_row<3>},
+    {Kind::kScan, "scan", 0, 1, 1, 3, run_row<4>},
+    {Kind::kWhileLoop, "while_loop", 0, 2, 2, 2, run_row<5>},
+    {Kind::kAutocast, "wrap_with_autocast", 4, 1, 5, 0, run_row<6>},
+    {Kind::kGradMode, "wrap_with_set_grad_enabled", 1, 1, 2, 0, run_row<7>},
 };
 static_assert(std::ranges::is_sorted(kOps, {}, &HigherOrderOp::name));
 
@@ -203,7 +204,7 @@ Value while_loop(const HigherOrderOp& op, const Values& args) {
 }
 
 /// The common first extent of what is run over.
-std::int64_t extent_of(const HigherOrderOp& op, const Values& xs) {
+std::int64_t extent_of(const HigherOrderOp& op, const Values& xs, bool may_be_empty = false) {
   std::int64_t extent = -1;
   for (const Value& x : xs) {
     if (!x.isTensor() || x.toTensor().dim() == 0)
@@ -216,7 +217,7 @@ std::int64_t extent_of(const HigherOrderOp& op, const Values& xs) {
              ErrorCode::kShapeMismatch);
     extent = size;
   }
-  if (extent <= 0)
+  if (extent < 0 || (extent == 0 && !may_be_empty))
     refuse(op, extent < 0 ? "runs over no tensor at all" : "runs over tensors without elements",
            ErrorCode::kShapeMismatch);
   return extent;
@@ -287,6 +288,75 @@ Value scan(const HigherOrderOp& op, const Values& args) {
     carried.assign(results.begin(), results.begin() + end_of_carried);
   }
   return tuple_of(joined(std::move(carried), columns.stack(extent)));
+}
+
+/// The rows of each of an associative scan: neighbours are combined, all pairs at once, these are
+/// scanned, and what lies between is combined with what came before it. torch has the same order of
+/// combinations, and so the same results.
+class AssociativeScan {
+ public:
+  AssociativeScan(const HigherOrderOp& op, const Value& graph, const Values& additional)
+      : op_(op), graph_(graph), additional_(additional) {}
+
+  /// O(n) combinations of rows in O(log n) calls of the graph.
+  Values run(const Values& elems) const {
+    const std::int64_t count = elems[0].toTensor().size(0);
+    if (count < 2) return elems;
+    const Values odd = run(combined(rows(elems, 0, -1, 2), rows(elems, 1, count, 2)));
+    const Values later = rows(elems, 2, count, 2);
+    Values out = elems;
+    const Values even =
+        count == 2 ? Values() : combined(count % 2 == 0 ? rows(odd, 0, -1, 1) : odd, later);
+    for (std::size_t i = 0; i < elems.size(); ++i) {
+      at::Tensor first = elems[i].toTensor().slice(0, 0, 1);
+      if (!even.empty()) first = at::cat({first, even[i].toTensor()});
+      out[i] = interleaved(first, odd[i].toTensor());
+    }
+    return out;
+  }
+
+ private:
+  static Values rows(const Values& elems, std::int64_t start, std::int64_t end, std::int64_t step) {
+    Values out;
+    for (const Value& elem : elems) out.emplace_back(elem.toTensor().slice(0, start, end, step));
+    return out;
+  }
+
+  Values combined(const Values& left, const Values& right) const {
+    throw_if_stopped(StopScope::current());
+    const Values inputs = joined(joined(left, right), additional_);
+    Values results = results_of(op_, run_graph(op_, graph_, inputs));
+    const Value wanted = tuple_of(right), found = tuple_of(results);
+    require_same_kind(op_, "what it runs over", wanted, "the result of its graph", found);
+    if (!same_sizes(wanted, found))
+      refuse(op_,
+             "its graph gives other sizes than it is given; it has to combine element by element",
+             ErrorCode::kShapeMismatch);
+    refuse_shared_memory(op_, found, inputs);
+    return results;
+  }
+
+  // a[0], b[0], a[1] ...: b has as many rows as a, or one less.
+  static at::Tensor interleaved(const at::Tensor& a, at::Tensor b) {
+    const std::int64_t count = a.size(0) + b.size(0);
+    if (b.size(0) < a.size(0)) b = at::cat({b, at::zeros_like(a.slice(0, 0, 1))});
+    return at::stack({a, b}, 1).flatten(0, 1).slice(0, 0, count);
+  }
+
+  const HigherOrderOp& op_;
+  const Value& graph_;
+  const Values& additional_;
+};
+
+Value associative_scan(const HigherOrderOp& op, const Values& args) {
+  const Values xs = list_at(op, args, 1), additional = list_at(op, args, 2);
+  const std::int64_t extent = extent_of(op, xs, /*may_be_empty=*/true);
+  const bool empty =
+      std::ranges::any_of(xs, [](const Value& x) { return x.toTensor().numel() == 0; });
+  Values out = extent < 2 || empty ? xs : AssociativeScan(op, args[0], additional).run(xs);
+  if (extent < 2 || empty)
+    for (Value& x : out) x = x.toTensor().clone();
+  return tuple_of(std::move(out));
 }
 
 Value map(const HigherOrderOp& op, const Values& args) {
@@ -394,6 +464,8 @@ Value call_higher_order(const HigherOrderOp& op, Values& args, const KwValues& k
                    " arguments by position, found " + std::to_string(args.size()) + " and " +
                    std::to_string(kwargs.size()) + " by name");
   switch (op.kind) {
+    case Kind::kAssociativeScan:
+      return associative_scan(op, args);
     case Kind::kCond:
       return cond(op, args);
     case Kind::kWhileLoop:

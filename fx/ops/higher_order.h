@@ -16,20 +16,22 @@ inline constexpr std::string_view kHigherOrderPrefix = "torch.ops.higher_order."
 /// which are what the graphs take. docs/design/higher-order.md has what each one means.
 struct HigherOrderOp {
   enum class Kind : std::uint8_t {
-    kCond,       ///< (predicate, graph, graph, operands)
-    kWhileLoop,  ///< (graph, graph, carried, additional)
-    kScan,       ///< (graph, init, xs, additional)
-    kMap,        ///< (graph, xs, additional)
-    kGradMode,   ///< (enabled, graph, operands...)
-    kAutocast,   ///< (device, dtype, enabled, cache, graph, operands...)
-    kInvoke,     ///< (graph, identifier, operands...)
+    kAssociativeScan,  ///< (graph, xs, additional)
+    kCond,             ///< (predicate, graph, graph, operands)
+    kWhileLoop,        ///< (graph, graph, carried, additional)
+    kScan,             ///< (graph, init, xs, additional)
+    kMap,              ///< (graph, xs, additional)
+    kGradMode,         ///< (enabled, graph, operands...)
+    kAutocast,         ///< (device, dtype, enabled, cache, graph, operands...)
+    kInvoke,           ///< (graph, identifier, operands...)
   };
   Kind kind;
   std::string_view name;  ///< "cond"
   std::size_t first_graph;
   std::size_t num_graphs;
   std::size_t first_operand;
-  /// Number of list arguments that hold the operands; 0: all arguments from first_operand on.
+  /// Number of list arguments that hold the operands (of an associative scan the first one twice);
+  /// 0: all arguments from first_operand on.
   std::size_t num_lists;
   /// call_higher_order with this row, as a built-in.
   Value (*run)(Values& args, KwValues& kwargs);

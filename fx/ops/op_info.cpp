@@ -84,7 +84,8 @@ ArgRule rule_of(const c10::Argument& argument) {
 }
 
 Overload overload_of(c10::OperatorHandle handle) {
-  Overload made{handle, {}, 0, false, false, handle.hasTag(at::Tag::nondeterministic_seeded), nullptr};
+  Overload made{handle, {}, 0, false, false, handle.hasTag(at::Tag::nondeterministic_seeded),
+                nullptr};
   for (const c10::Argument& argument : handle.schema().arguments()) {
     made.rules.push_back(rule_of(argument));
     if (!argument.kwarg_only()) ++made.num_positional;

@@ -44,6 +44,7 @@ using testing::TempDir;
 
 constexpr const char* kCond = "torch.ops.higher_order.cond";
 constexpr const char* kWhile = "torch.ops.higher_order.while_loop";
+constexpr const char* kAssociativeScan = "torch.ops.higher_order.associative_scan";
 constexpr const char* kMap = "torch.ops.higher_order.map_impl";
 
 at::Tensor vec(std::vector<float> values) { return torch::tensor(values); }
@@ -236,6 +237,69 @@ TEST(HigherOrder, MapAndScanOverNothing) {
   EXPECT_THAT(error_of([&] { module(3); }), HasSubstr("runs over a int"));
 }
 
+/// associative_scan(f, (x,), (y,))[0]
+std::shared_ptr<GraphModule> scanned(std::shared_ptr<GraphModule> f) {
+  auto graph = std::make_shared<Graph>();
+  auto module = std::make_shared<GraphModule>(graph);
+  module->set_submodule("f", std::move(f));
+  Node& x = graph->placeholder("x");
+  Node& y = graph->placeholder("y");
+  Node& result = graph->call_function(
+      kAssociativeScan, {graph->get_attr("f"), Argument::list({x}), Argument::tuple({y})});
+  graph->output(graph->call_function("operator.getitem", {result, 0}));
+  module->recompile();
+  return module;
+}
+
+std::shared_ptr<GraphModule> combine(const std::string& op, const std::string& other = "") {
+  return body({"a", "b", "y"}, [&](Graph& g, const Args& args) -> Argument {
+    Node& value = g.call_function(op, {args[0], args[1]});
+    return Argument::tuple({other.empty() ? value : g.call_function(other, {value, args[2]})});
+  });
+}
+
+TEST(HigherOrder, AssociativeScansCombineEachRowWithThoseBefore) {
+  const auto sums = scanned(combine("aten::add.Tensor"));
+  const auto products = scanned(combine("aten::mul.Tensor", "aten::mul.Tensor"));
+  for (std::int64_t n = 0; n < 20; ++n) {
+    const at::Tensor x = torch::randint(-9, 9, {n, 3}, torch::kLong), one = torch::tensor(1);
+    EXPECT_TRUE(at::equal((*sums)(x, one).toTensor(), x.cumsum(0))) << n;
+    EXPECT_TRUE(at::equal(Interpreter(*sums).run({x, one}).toTensor(), x.cumsum(0))) << n;
+    EXPECT_TRUE(at::equal((*products)(x, one).toTensor(), x.cumprod(0))) << n;
+    EXPECT_FALSE((*sums)(x, one).toTensor().is_alias_of(x)) << n;
+  }
+  // An operand of every combination: a step of y for each row but the first.
+  const at::Tensor ones = torch::ones({5, 2}, torch::kLong);
+  const auto with_steps = scanned(combine("aten::add.Tensor", "aten::add.Tensor"));
+  EXPECT_TRUE(at::equal((*with_steps)(ones, torch::tensor(10)).toTensor().select(1, 1),
+                        torch::tensor({1, 12, 23, 34, 45})));
+}
+
+TEST(HigherOrder, GradientsFlowThroughAnAssociativeScan) {
+  const at::Tensor x = torch::rand({6, 2}).add_(0.5).requires_grad_();
+  const at::Tensor y = x.detach().clone().requires_grad_();
+  (*scanned(combine("aten::mul.Tensor")))(x, torch::tensor(1)).toTensor().sum().backward();
+  y.cumprod(0).sum().backward();
+  EXPECT_TRUE(at::allclose(x.grad(), y.grad()));
+}
+
+TEST(HigherOrder, AssociativeScansThatDoNotFit) {
+  const at::Tensor x = torch::ones({4, 2}), one = torch::tensor(1);
+  const auto reduced = body({"a", "b", "y"}, [](Graph& g, const Args& args) -> Argument {
+    Node& sum = g.call_function("aten::add.Tensor", {args[0], args[1]});
+    return Argument::tuple(
+        {g.call_function("aten::sum.dim_IntList", {sum, Argument::list({0}), true})});
+  });
+  EXPECT_THAT(error_of([&] { (*scanned(reduced))(x, one); }),
+              HasSubstr("other sizes than it is given; it has to combine element by element"));
+  EXPECT_THAT(error_of([&] { (*scanned(combine("aten::lt.Tensor")))(x, one); }),
+              HasSubstr("they have to agree"));
+  EXPECT_THAT(error_of([&] { (*scanned(combine("aten::add.Tensor")))(one, one); }),
+              HasSubstr("with a first dimension"));
+  EXPECT_THAT(error_of([&] { (*scanned(combine("aten::add_.Tensor")))(x.clone(), one); }),
+              HasSubstr("shares memory with an operand"));
+}
+
 // --- lint
 
 std::string lint_error(const GraphModule& module) {
@@ -266,6 +330,12 @@ TEST(HigherOrder, LintChecksWhatGraphsTakeAndGive) {
               HasSubstr("its body returns 2 values, carried are 1"));
   EXPECT_THAT(lint_error(*loop(calls("aten::sum"), calls("aten::sin"))),
               HasSubstr("its condition returns a tuple"));
+  EXPECT_THAT(lint_error(*scanned(calls("aten::sin"))), HasSubstr("takes 1 operand, found 3"));
+  auto three = body({"a", "b", "y"}, [](Graph& g, const Args& args) -> Argument {
+    return Argument::tuple({g.call_function("aten::add.Tensor", {args[0], args[1]}),
+                            g.call_function("aten::mul.Tensor", {args[0], args[1]})});
+  });
+  EXPECT_THAT(lint_error(*scanned(three)), HasSubstr("its graph returns 2 values, it runs over 1"));
   auto module = branch(calls("aten::sin"), calls("aten::cos"));
   module->graph().find_node("cond")->update_arg(1, *module->graph().find_node("x"));
   EXPECT_THAT(lint_error(*module), HasSubstr("argument 2 is no graph"));

@@ -531,11 +531,11 @@ TEST(GraphErrors, Signature) {
 TEST(GraphErrors, EverythingUnsupportedIsListedAtOnce) {
   expect_model_error("multiple_outputs", ErrorCode::kForbiddenOperator,
                      {"'aten::no_such' is not in this process", "node 0 'topk'",
-                      "higher-order operator 'associative_scan'", "node 1 'split_with_sizes'",
+                      "higher-order operator 'flex_attention'", "node 1 'split_with_sizes'",
                       "'aten::from_file' is refused", "node 2 'max_1'"},
                      [](ordered_json& m) {
                        node(m, 0)["target"] = "torch.ops.aten.no_such.default";
-                       node(m, 1)["target"] = "torch.ops.higher_order.associative_scan";
+                       node(m, 1)["target"] = "torch.ops.higher_order.flex_attention";
                        node(m, 2)["target"] = "torch.ops.aten.from_file.default";
                      });
 }
