@@ -5,7 +5,7 @@ JOBS ?= $(shell nproc)
 BUILD := build/$(PRESET)
 
 .DEFAULT_GOAL := build
-.PHONY: help build demo demo-minilm test test-sanitized test-zoo test-opinfo bench bench-kernels docs install format format-check tidy layers slowest setup python-ref clean distclean
+.PHONY: help build demo demo-minilm test test-sanitized test-zoo test-opinfo bench bench-kernels bench-ops docs install format format-check tidy layers slowest setup python-ref clean distclean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /: /'
@@ -40,6 +40,9 @@ bench: setup ## build the benchmarks, optimised, and compare with Python's torch
 
 bench-kernels: setup ## build the benchmarks, optimised, and compare compiled kernels with eager and torch.compile
 	@scripts/build.sh release $(JOBS) bench-kernels
+
+bench-ops: setup ## time each operator compiled and by LibTorch, and write docs/operator-speed.md
+	@scripts/build.sh release $(JOBS) bench-ops
 
 docs: ## the user guide and the reference of the public interface, in build/docs/html
 	@scripts/setup.sh docs && rm -rf build/docs/html && mkdir -p build/docs

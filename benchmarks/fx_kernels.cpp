@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "benchmarks/roofline.h"
 #include "fx/compile/compile.h"
 
 // Times compiled code against eager, case by case, in milliseconds: one line of JSON each. The
@@ -190,6 +191,7 @@ int main(int argc, char** argv) {
   const at::Tensor to = torch::empty_like(from);
   const double copied = 2.0 * static_cast<double>(from.nbytes());
   const double speed = copied / best([&] { to.copy_(from); }, budget);
+  const fx::bench::VectorRates rates = fx::bench::measure_vector_rates();
   for (const Case& test : cases()) {
     if (!only.empty() && only != test.name) continue;
     const fx::Values inputs(test.inputs.begin(), test.inputs.end());
@@ -203,15 +205,25 @@ int main(int argc, char** argv) {
     const double eager = best([&] { test.program(test.inputs); }, budget);
     const double ours = best([&] { fast(inputs); }, budget);
     double bytes = static_cast<double>(wanted.nbytes());
-    for (const at::Tensor& input : test.inputs) bytes += static_cast<double>(input.nbytes());
+    std::int64_t elements = wanted.numel();
+    for (const at::Tensor& input : test.inputs) {
+      bytes += static_cast<double>(input.nbytes());
+      elements = std::max(elements, input.numel());
+    }
+    // Of what is one kernel that goes over all elements.
+    const bool one = fast.num_kernel_codes() == 1 && elements >= 1 << 18;
+    const double compute = one ? rates.milliseconds(fx::bench::vector_work(fast.stage("llvm")),
+                                                    static_cast<double>(elements))
+                               : 0;
     double compile = 0;
     for (const fx::CompileStep& step : fast.steps())
       if (step.name != "example run") compile += step.milliseconds;
     std::printf(
-        "{\"case\": \"%s\", \"copy_ms\": %.5f, \"compile_ms\": %.2f, \"eager_ms\": %.5f, "
+        "{\"case\": \"%s\", \"copy_ms\": %.5f, \"compute_ms\": %.5f, \"compile_ms\": %.2f, "
+        "\"eager_ms\": %.5f, "
         "\"fx_ms\": %.5f, \"first_ms\": %.2f, "
         "\"eager_once_ms\": %.2f, \"codes\": %d, \"error\": %.3g}\n",
-        test.name.c_str(), bytes / speed, compile, eager, ours, first, eager_once,
+        test.name.c_str(), bytes / speed, compute, compile, eager, ours, first, eager_once,
         static_cast<int>(fast.num_kernel_codes()), error);
     std::fflush(stdout);
   }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "benchmarks/roofline.h"
 #include "fx/compile/compile.h"
 
 // Which operators become kernels, and how often code is made for them.
@@ -106,6 +107,20 @@ TEST(CompileCost, VectorsBesideEachOtherGiveTheSameNumbers) {
                              found.narrow(1, at, count)))
         << at;
   }
+}
+
+// What `make bench-kernels` divides by the rates of the machine.
+TEST(CompileCost, InstructionsOfAKernelAreCounted) {
+  const Compiled compiled = compile([](at::Tensor x) { return (x * 2 + 1) / (x - 3); });
+  compiled(torch::randn({1000}));
+  const bool wide = compiled.stage("llvm").find("<16 x float>") != std::string::npos;
+  const bench::VectorCounts each = bench::vector_work(compiled.stage("llvm"));
+  const double vector = wide ? 16 : 8;
+  EXPECT_DOUBLE_EQ(each.products * vector, 1);
+  EXPECT_DOUBLE_EQ(each.others * vector, 2);
+  EXPECT_DOUBLE_EQ(each.divisions * vector, 1);
+  const bench::VectorRates rates{.products = 2, .divisions = 1, .all = 4};
+  EXPECT_DOUBLE_EQ(rates.milliseconds({.products = 4, .divisions = 1, .others = 2}, 3), 6);
 }
 
 }  // namespace
