@@ -6,6 +6,7 @@
 
 #include "fx/base/error.h"
 #include "fx/base/text.h"
+#include "fx/graph/cpp_builtins.h"
 #include "fx/graph/cpp_calls.h"
 #include "fx/graph/cpp_names.h"
 #include "fx/graph/graph_module.h"
@@ -29,7 +30,8 @@ class FunctionWriter {
         name_(std::move(name)),
         prefix_(std::move(prefix)),
         file_(file),
-        options_(options) {}
+        options_(options),
+        builtins_([this](const Node& node) { return of_node(node); }, file.helpers) {}
 
   // The type of what the function returns.
   Expr write() {
@@ -53,8 +55,7 @@ class FunctionWriter {
 
  private:
   [[noreturn]] static void fail(const Node& node, std::string_view why) {
-    throw GraphError(ErrorCode::kNotExpressible,
-                     "cannot write C++ code for " + node.format_node() + ": " + std::string(why));
+    cpp::not_expressible(node, why);
   }
 
   std::string cpp_result_type() const {
@@ -276,7 +277,7 @@ class FunctionWriter {
         return builtin_call(node, function);
       case FunctionKind::kTorch:
         if (function.name() == "torch.tensor") return tensor_call(node);
-        if (function.name() == "torch._assert") return assert_call(node);
+        if (function.name() == "torch._assert") return builtins_.assert_call(node);
         break;
       case FunctionKind::kOperator:
         break;
@@ -315,30 +316,18 @@ class FunctionWriter {
         Type::kTensor, (scalar ? "at::scalar_tensor(" : "at::tensor(") + data.text + options, {}};
   }
 
-  Expr assert_call(const Node& node) {
-    const Expr condition = node.num_args() > 0 ? expr(node.args()[0]) : Expr{};
-    const Expr message = cpp::message_of(node.args(), nodes());
-    if (message.type != Type::kString) fail(node, "a message that is no text");
-    if (condition.type == Type::kTensor)
-      return {Type::kNone,
-              "TORCH_CHECK(" + condition.text + ".item<bool>(), " + message.text + ")",
-              {}};
-    if (condition.type != Type::kBool) fail(node, "a condition that is neither tensor nor bool");
-    return {Type::kNone, "TORCH_CHECK(" + condition.text + ", " + message.text + ")", {}};
-  }
-
   Expr builtin_call(const Node& node, const Function& function) {
     const std::string_view name = function.base_name();
     const auto args = node.args();
     if (!node.kwargs().empty()) fail(node, "a built-in takes no keywords");
     if (function.name() == "builtins.getattr" && args.size() == 2 &&
         args[1].kind() == Kind::kString)
-      return attribute(node, expr(args[0]), args[1].to_string());
+      return builtins_.attribute(node, expr(args[0]), args[1].to_string());
     if (function.name() == "builtins.float" && args.size() == 1 && expr(args[0]).type == Type::kInt)
       return {Type::kFloat, "static_cast<double>(" + expr(args[0]).text + ")", {}};
     if (!function.name().starts_with("operator.")) fail(node, "this built-in has no C++ form");
-    if (name == "getitem" && args.size() == 2) return get_item(node, args[0], args[1]);
-    if (name == "setitem" && args.size() == 3) return set_item(node);
+    if (name == "getitem" && args.size() == 2) return builtins_.get_item(node, args[0], args[1]);
+    if (name == "setitem" && args.size() == 3) return builtins_.set_item(node);
     // x += y is x.add_(y) on tensors.
     if (name.starts_with('i') && args.size() == 2 && expr(args[0]).type == Type::kTensor) {
       const cpp::Operator* plain = cpp::find_operator(name.substr(1));
@@ -349,156 +338,12 @@ class FunctionWriter {
     if (!op) fail(node, "this operator has no C++ form");
     const bool tensors = std::ranges::any_of(
         args, [&](const Argument& arg) { return expr(arg).type == Type::kTensor; });
-    if (!tensors) return on_numbers(node, *op);
+    if (!tensors) return builtins_.on_numbers(node, *op);
     if (name == "sub" && expr(args[0]).type != Type::kTensor) {
       const Args reflected{args[1], args[0]};
       return call(node, "rsub", reflected);
     }
     return call(node, op->function, args);
-  }
-
-  // Python's operators on ints and floats, where C++ has the same.
-  Expr on_numbers(const Node& node, const cpp::Operator& op) {
-    const auto args = node.args();
-    auto is_number = [](const Expr& e) { return e.type == Type::kInt || e.type == Type::kFloat; };
-    const Expr a = !args.empty() ? expr(args[0]) : Expr{};
-    if (args.size() == 1 && op.name == "neg" && is_number(a))
-      return {a.type, "-(" + a.text + ")", {}};
-    if (args.size() != 2) fail(node, "operands that are neither tensors nor numbers");
-    const Expr b = expr(args[1]);
-    if (auto compared = cpp::equality(a, b, op.infix)) return *compared;
-    if (!is_number(a) || !is_number(b)) fail(node, "operands that are neither tensors nor numbers");
-    const bool ints = a.type == Type::kInt && b.type == Type::kInt;
-    const bool comparison = op.infix.size() == 2 || op.infix == "<" || op.infix == ">";
-    if (!op.infix.empty())
-      return {comparison ? Type::kBool
-              : ints     ? Type::kInt
-                         : Type::kFloat,
-              a.text + " " + std::string(op.infix) + " " + b.text,
-              {}};
-    if (op.name == "truediv")
-      return {Type::kFloat, "static_cast<double>(" + a.text + ") / (" + b.text + ")", {}};
-    if (ints && (op.name == "floordiv" || op.name == "mod")) {
-      file_.helpers.integers = true;
-      return {Type::kInt,
-              (op.name == "mod" ? "floor_mod(" : "floor_div(") + a.text + ", " + b.text + ")",
-              {}};
-    }
-    fail(node, "this operator on numbers has no C++ form");
-  }
-
-  Expr attribute(const Node& node, const Expr& object, std::string_view name) {
-    if (object.type != Type::kTensor) fail(node, "an attribute of what is no tensor");
-    struct Row {
-      std::string_view name;
-      Type type;
-      std::string_view text;  // after the object, or a function before it
-    };
-    constexpr Row kRows[] = {{"H", Type::kTensor, ".matrix_H()"},
-                             {"T", Type::kTensor, ".numpy_T()"},
-                             {"data", Type::kTensor, ".detach()"},
-                             {"device", Type::kDevice, ".device()"},
-                             {"dtype", Type::kDtype, ".scalar_type()"},
-                             {"imag", Type::kTensor, "at::imag"},
-                             {"is_leaf", Type::kBool, ".is_leaf()"},
-                             {"layout", Type::kLayout, ".layout()"},
-                             {"mH", Type::kTensor, ".mH()"},
-                             {"mT", Type::kTensor, ".mT()"},
-                             {"ndim", Type::kInt, ".dim()"},
-                             {"real", Type::kTensor, "at::real"},
-                             {"requires_grad", Type::kBool, ".requires_grad()"},
-                             {"shape", Type::kIntList, ".sizes().vec()"}};
-    for (const Row& row : kRows) {
-      if (row.name != name) continue;
-      if (row.text.starts_with('.')) return {row.type, object.text + std::string(row.text), {}};
-      return {row.type, std::string(row.text) + "(" + object.text + ")", {}};
-    }
-    fail(node, "this attribute has no C++ form");
-  }
-
-  // --- items
-  // -----------------------------------------------------------------------------------------
-  Expr get_item(const Node& node, const Argument& object_argument, const Argument& index) {
-    const Expr object = expr(object_argument);
-    if (object.type == Type::kTensor)
-      return {Type::kTensor, object.text + ".index(" + tensor_index(node, index) + ")", {}};
-    if (index.kind() != Kind::kInt) fail(node, "an index of a list that is no constant int");
-    const std::int64_t at = index.to_int();
-    if (object.type == Type::kTuple) {
-      const auto size = static_cast<std::int64_t>(object.items.size());
-      const std::int64_t position = at < 0 ? at + size : at;
-      if (position < 0 || position >= size) fail(node, "the index is out of range");
-      return {object.items[static_cast<std::size_t>(position)],
-              "std::get<" + std::to_string(position) + ">(" + object.text + ")",
-              {}};
-    }
-    Type item;
-    switch (object.type) {
-      case Type::kTensorList:
-        item = Type::kTensor;
-        break;
-      case Type::kIntList:
-        item = Type::kInt;
-        break;
-      case Type::kFloatList:
-        item = Type::kFloat;
-        break;
-      default:
-        fail(node, "an item of what is neither tensor nor list");
-    }
-    const std::string position =
-        at < 0 ? object.text + ".size() - " + std::to_string(-at) : std::to_string(at);
-    return {item, object.text + ".at(" + position + ")", {}};
-  }
-
-  Expr set_item(const Node& node) {
-    const Expr object = expr(node.args()[0]), value = expr(node.args()[2]);
-    if (object.type != Type::kTensor) fail(node, "an item of what is no tensor");
-    if (value.type != Type::kTensor && value.type != Type::kInt && value.type != Type::kFloat &&
-        value.type != Type::kBool)
-      fail(node, "a value that is neither tensor nor number");
-    const std::string index = tensor_index(node, node.args()[1]);
-    return {Type::kNone, object.text + ".index_put_(" + index + ", " + value.text + ")", {}};
-  }
-
-  // "{0, at::indexing::Slice(1, at::indexing::None)}"
-  std::string tensor_index(const Node& node, const Argument& index) {
-    file_.helpers.indexing = true;
-    if (index.kind() != Kind::kTuple) return "{" + one_index(node, index) + "}";
-    std::string out = "{";
-    for (const Argument& item : index.items())
-      out += (out.size() > 1 ? ", " : "") + one_index(node, item);
-    return out + "}";
-  }
-
-  std::string one_index(const Node& node, const Argument& index) {
-    switch (index.kind()) {
-      case Kind::kNone:
-        return "at::indexing::None";
-      case Kind::kEllipsis:
-        return "at::indexing::Ellipsis";
-      case Kind::kSlice: {
-        std::string out = "at::indexing::Slice(";
-        for (std::size_t i = 0; i < 3; ++i) {
-          const Argument& bound = index.items()[i];
-          const Expr e = expr(bound);
-          if (e.type != Type::kInt && e.type != Type::kNone) fail(node, "a slice that is no int");
-          out += (i ? ", " : "") + (bound.is_none() ? "at::indexing::None" : e.text);
-        }
-        return out + ")";
-      }
-      case Kind::kList: {
-        const Expr list = expr(index);
-        if (list.type != Type::kIntList) fail(node, "an index list that is not of ints");
-        return "at::tensor(" + list.text + ", at::kLong)";
-      }
-      default: {
-        const Expr e = expr(index);
-        if (e.type != Type::kInt && e.type != Type::kBool && e.type != Type::kTensor)
-          fail(node, "an index that is neither int, bool nor tensor");
-        return e.text;
-      }
-    }
   }
 
   // --- methods
@@ -538,7 +383,8 @@ class FunctionWriter {
       for (const Row& row : kRows)
         if (row.name == name) return {row.type, self.text + std::string(row.text), {}};
     }
-    if (name == "__getitem__" && args.size() == 2) return get_item(node, args[0], args[1]);
+    if (name == "__getitem__" && args.size() == 2)
+      return builtins_.get_item(node, args[0], args[1]);
     const OpInfo& info = OpInfo::of_method(name);
     // view(2, 3) means view([2, 3]).
     const bool ints = args.size() > 1 && std::all_of(args.begin() + 1, args.end(), [&](auto& arg) {
@@ -557,6 +403,7 @@ class FunctionWriter {
   const std::string prefix_;  // of weights: the path of a nested GraphModule and a dot
   cpp::File& file_;
   const CppCodeOptions& options_;
+  cpp::Builtins builtins_;
   std::vector<const Node*> order_;  // up to the first output
   std::unordered_map<const Node*, std::vector<const Node*>> last_uses_;
   std::unordered_map<const Node*, Expr> values_;

@@ -15,6 +15,20 @@
 
 namespace fx::io::testing {
 
+// What the tables name often.
+inline constexpr auto kCorrupt = ErrorCode::kCorruptArchive;
+inline constexpr auto kUnsafe = ErrorCode::kUnsafeArchive;
+inline constexpr auto kForeign = ErrorCode::kForeignFormat;
+inline constexpr auto kVersion = ErrorCode::kUnsupportedVersion;
+inline constexpr auto kMissing = ErrorCode::kMissingRecord;
+inline constexpr auto kWeightError = ErrorCode::kBadWeight;
+inline constexpr auto kProgram = ErrorCode::kBadProgram;
+inline constexpr auto kSchema = ErrorCode::kBadSchema;
+inline constexpr const char* kWeight = "data/weights/weight_0";
+inline constexpr const char* kModel = "models/model.json";
+inline constexpr const char* kConfig = "data/weights/model_weights_config.json";
+inline constexpr const char* kPickle = "cos\nsystem\n(S'touch executed'\ntR.";
+
 struct MalformedCase {
   enum class Wanted : std::uint8_t {
     kRefused,     ///< fx::load throws an ImportError with that code and text

@@ -7,20 +7,6 @@ namespace fx::io::testing {
 using namespace std::string_literals;
 using enum MalformedCase::Wanted;
 
-namespace {
-
-constexpr auto kCorrupt = ErrorCode::kCorruptArchive;
-constexpr auto kUnsafe = ErrorCode::kUnsafeArchive;
-constexpr auto kForeign = ErrorCode::kForeignFormat;
-constexpr auto kVersion = ErrorCode::kUnsupportedVersion;
-constexpr auto kMissing = ErrorCode::kMissingRecord;
-constexpr const char* kWeight = "data/weights/weight_0";
-constexpr const char* kModel = "models/model.json";
-constexpr const char* kConfig = "data/weights/model_weights_config.json";
-constexpr const char* kPickle = "cos\nsystem\n(S'touch executed'\ntR.";
-
-}  // namespace
-
 std::vector<MalformedCase> malformed_archives() {
   const std::string b = "buffers", r = "relu";
   const auto schema = ErrorCode::kBadSchema, syntax = ErrorCode::kBadJson;

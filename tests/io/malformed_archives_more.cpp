@@ -9,16 +9,7 @@ using enum MalformedCase::Wanted;
 
 namespace {
 
-constexpr auto kCorrupt = ErrorCode::kCorruptArchive;
-constexpr auto kUnsafe = ErrorCode::kUnsafeArchive;
-constexpr auto kForeign = ErrorCode::kForeignFormat;
-constexpr auto kVersion = ErrorCode::kUnsupportedVersion;
-constexpr auto kMissing = ErrorCode::kMissingRecord;
-constexpr const char* kWeight = "data/weights/weight_0";
-constexpr const char* kModel = "models/model.json";
-constexpr const char* kConfig = "data/weights/model_weights_config.json";
 constexpr const char* kConstants = "data/constants/model_constants_config.json";
-constexpr const char* kPickle = "cos\nsystem\n(S'touch executed'\ntR.";
 
 /// A record inside the contents of another, with an entry of its own.
 std::string nested_record(ProgramFile& file) {

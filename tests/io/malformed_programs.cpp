@@ -9,11 +9,7 @@ using enum MalformedCase::Wanted;
 
 namespace {
 
-constexpr auto kWeightError = ErrorCode::kBadWeight;
-constexpr auto kProgram = ErrorCode::kBadProgram;
-constexpr auto kSchema = ErrorCode::kBadSchema;
 constexpr std::int64_t kHuge = std::int64_t{1} << 61;
-constexpr const char* kRecord = "data/weights/weight_0";
 
 /// The graph of "relu" with that many nodes.
 Make chain(std::size_t count) {
@@ -55,7 +51,7 @@ std::vector<MalformedCase> malformed_programs() {
       {"T10", b, meta([](Json& m) { m["storage_offset"] = {{"as_int", 2 * kHuge}}; }), kRefused,
        kWeightError, "overflow"},
       {"T11", b, shape(sizes({2, 2}), sizes({1})), kRefused, kWeightError, "2 sizes and 1 strides"},
-      {"T13", b, contents(kRecord, std::string(15, 'x')), kRefused, kWeightError,
+      {"T13", b, contents(kWeight, std::string(15, 'x')), kRefused, kWeightError,
        "15 bytes, no multiple of the 4 bytes"},
       {"T14", b,
        stored("",

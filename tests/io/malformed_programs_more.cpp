@@ -9,12 +9,7 @@ using enum MalformedCase::Wanted;
 
 namespace {
 
-constexpr auto kWeightError = ErrorCode::kBadWeight;
-constexpr auto kProgram = ErrorCode::kBadProgram;
-constexpr auto kSchema = ErrorCode::kBadSchema;
 constexpr std::int64_t kHuge = std::int64_t{1} << 62;
-constexpr const char* kRecord = "data/weights/weight_0";
-constexpr const char* kModel = "models/model.json";
 
 /// A lie about the value "add" of "buffers".
 Make lie(const char* key, const Json& value) {
@@ -106,7 +101,7 @@ std::vector<MalformedCase> malformed_programs_more() {
        "elements of its record, which has 4"},
       {"T09", b, meta([](Json& m) { m["storage_offset"] = {{"as_int", 1}}; }), kRefused,
        kWeightError, "needs 5 elements of its record, which has 4"},
-      {"T12", b, contents(kRecord, std::string(12, 'x')), kRefused, kWeightError,
+      {"T12", b, contents(kWeight, std::string(12, 'x')), kRefused, kWeightError,
        "needs 4 elements of its record, which has 3"},
       {"T14b", b,
        stored("",
