@@ -154,7 +154,7 @@ class FusionPlanner {
       return;
     }
     std::size_t operations = 0;
-    std::size_t conversions = 0;  // of them
+    std::size_t conversions = 0;       // of them
     std::vector<const Dims*> divided;  // where something is divided, or a root taken
     bool expensive = false;
     bool faster = false;  // than the operator: in vectors, not element by element
