@@ -25,6 +25,11 @@ bool is_call(const Node& node) {
   return node.op() == Opcode::kCallFunction || node.op() == Opcode::kCallMethod;
 }
 
+// Code for a kernel takes time that grows faster than the kernel. Many small numbers divide this
+// one, so that parts of a long chain that repeats itself are often equal, and equal parts share
+// their code.
+constexpr std::size_t kMaxGroupSize = 120;
+
 bool is_getitem(const Node& node) { return node.calls("operator.getitem"); }
 
 const std::vector<NestedTensorMeta>* item_metas(const Node& node) {
@@ -409,6 +414,9 @@ class FusionPlanner {
     for (auto it = candidates.rbegin(); it != candidates.rend(); ++it) {
       const Group& group = groups_[static_cast<std::size_t>(*it)];
       if (group.closed || (info.scatters && !is_only_for(*it, node))) continue;
+      const std::size_t size =
+          own == kNone ? 1 : groups_[static_cast<std::size_t>(own)].nodes.size();
+      if (group.nodes.size() + size > kMaxGroupSize) continue;
       const Domain& mine =
           own == kNone ? info.domain : groups_[static_cast<std::size_t>(own)].domain;
       std::optional<Domain> domain = joint(group.domain, mine);

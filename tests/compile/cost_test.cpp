@@ -49,6 +49,17 @@ TEST(CompileCost, OperatorsThatDoSomethingOnceStayAlone) {
   EXPECT_EQ(codes_of([](at::Tensor t) { return torch::lerp(t, t, 0.25); }, x), 0u);
 }
 
+TEST(CompileCost, LongChainsAreCutIntoEqualParts) {
+  const auto program = [](at::Tensor t) {
+    for (int i = 0; i < 400; ++i) t = (t * 1.01 + 0.5).sin();
+    return t;
+  };
+  const Compiled compiled = compile(program);
+  const at::Tensor x = torch::randn({70});
+  EXPECT_TRUE(torch::allclose(compiled(x).toTensor(), program(x), 1e-4, 1e-4));
+  EXPECT_THAT(compiled.stage("expressions"), HasSubstr("kernel_9 is kernel_0\n"));
+}
+
 TEST(CompileCost, EqualGroupsShareTheirKernel) {
   const at::Tensor w = torch::randn({16, 16}) / 4;
   const at::Tensor x = torch::randn({8, 16});
