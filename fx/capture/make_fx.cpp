@@ -195,6 +195,7 @@ std::shared_ptr<GraphModule> record_program(
       GraphModule::Share::kAll, made.constants);
   module->set_input_guards(std::move(made.guards));
   module->meta().set("assumptions", std::move(made.assumptions));
+  if (!options.guard_values) module->meta().set("values_unchecked", true);
   if (made.has_checks) module->meta().set("effects_before_checks", made.effects_before_checks);
   return module;
 }

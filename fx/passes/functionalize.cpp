@@ -178,6 +178,8 @@ std::shared_ptr<GraphModule> recorded(GraphModule& module, const Values& inputs,
                                       std::vector<Shared>& written) {
   MakeFxOptions options;
   options.class_name = module.class_name();
+  // As the capture was told to.
+  options.guard_values = !module.meta().contains("values_unchecked");
   const std::vector<Node*> placeholders = module.graph().placeholders();
   for (const Node* input : placeholders) options.input_names.emplace_back(input->name());
   const at::NoGradGuard no_grad;

@@ -1,4 +1,5 @@
 // Whole nets as C++ users write them: torch::nn, own modules, in-place updates, views, loops.
+#include "tests/models/residual.h"
 #include "tests/models/zoo.h"
 
 namespace fx::zoo {
@@ -7,36 +8,6 @@ namespace {
 namespace nn = torch::nn;
 namespace F = torch::nn::functional;
 using at::Tensor;
-
-// He et al. 2015, basic blocks.
-struct ResidualImpl : nn::Module {
-  ResidualImpl(std::int64_t in, std::int64_t out, std::int64_t stride)
-      : conv1(register_module("conv1", conv(in, out, 3, stride))),
-        bn1(register_module("bn1", nn::BatchNorm2d(out))),
-        conv2(register_module("conv2", conv(out, out, 3, 1))),
-        bn2(register_module("bn2", nn::BatchNorm2d(out))) {
-    if (stride != 1 || in != out)
-      down =
-          register_module("down", nn::Sequential(conv(in, out, 1, stride), nn::BatchNorm2d(out)));
-  }
-  static nn::Conv2d conv(std::int64_t in, std::int64_t out, std::int64_t kernel,
-                         std::int64_t stride) {
-    return nn::Conv2d(
-        nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2).bias(false));
-  }
-  Tensor forward(Tensor x) {
-    Tensor y = bn1(conv1(x)).relu_();
-    y = bn2(conv2(y));
-    y += down.is_empty() ? x : down->forward(x);
-    return y.relu_();
-  }
-  nn::Conv2d conv1;
-  nn::BatchNorm2d bn1;
-  nn::Conv2d conv2;
-  nn::BatchNorm2d bn2;
-  nn::Sequential down{nullptr};
-};
-TORCH_MODULE(Residual);
 
 struct ResNet : nn::Module {
   Tensor forward(Tensor x) {

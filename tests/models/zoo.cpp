@@ -1,13 +1,11 @@
 #include "tests/models/zoo.h"
 
-#include <sstream>
-
 #include "fx/analysis/alias.h"
-#include "fx/base/text.h"
 #include "fx/capture/make_fx.h"
 #include "fx/graph/module_call.h"
 #include "fx/interpret/interpreter.h"
 #include "fx/passes/functionalize.h"
+#include "tests/models/tensors_differ.h"
 
 namespace fx::zoo {
 namespace {
@@ -26,15 +24,6 @@ Tensors flatten(const Value& value) {
   return out;
 }
 
-bool same(const at::Tensor& a, const at::Tensor& b) {
-  if (a.defined() != b.defined()) return false;
-  if (!a.defined()) return true;
-  if (a.sizes() != b.sizes() || a.dtype() != b.dtype() || a.layout() != b.layout()) return false;
-  const at::Tensor x = a.detach(), y = b.detach();
-  if (a.layout() != at::kStrided) return torch::equal(x.to_dense(), y.to_dense());
-  return a.numel() == 0 || at::isclose(x, y, 0, 0, true).all().item<bool>();
-}
-
 // Everything that one call leaves behind.
 struct Run {
   Tensors outputs;
@@ -44,28 +33,7 @@ struct Run {
   std::vector<bool> aliases;  // of each output with each input
 };
 
-std::string difference(const char* what, const Tensors& expected, const Tensors& found) {
-  if (expected.size() != found.size())
-    return std::string("the number of ") + what + " is " + std::to_string(found.size()) + ", not " +
-           std::to_string(expected.size());
-  for (std::size_t i = 0; i < expected.size(); ++i)
-    if (!same(expected[i], found[i])) {
-      std::ostringstream text;
-      text << what << " " << i << " differ: " << describe(expected[i]) << " and "
-           << describe(found[i]);
-      if (expected[i].defined() && found[i].defined() && expected[i].sizes() == found[i].sizes() &&
-          expected[i].layout() == at::kStrided)
-        text << ", by up to "
-             << (expected[i].detach().to(at::kDouble) - found[i].detach().to(at::kDouble))
-                    .abs()
-                    .max()
-                    .item<double>();
-      return text.str();
-    }
-  return {};
-}
-
-std::string difference(const Run& expected, const Run& found) {
+std::string differs(const Run& expected, const Run& found) {
   std::string text = difference("outputs", expected.outputs, found.outputs);
   if (text.empty()) text = difference("inputs", expected.inputs, found.inputs);
   if (text.empty()) text = difference("buffers", expected.state, found.state);
@@ -205,12 +173,12 @@ class Checker {
     const Run replayed = run(inputs, gradients, [&](Tensors& in) {
       return flatten(module.forward(Values(in.begin(), in.end())));
     });
-    if (std::string text = zoo::difference(eager, replayed); !text.empty())
+    if (std::string text = differs(eager, replayed); !text.empty())
       fail("replay" + with + ": " + text + "\n" + module.graph().str());
     const Run interpreted = run(inputs, gradients, [&](Tensors& in) {
       return flatten(Interpreter(module).run(Values(in.begin(), in.end())));
     });
-    if (std::string text = zoo::difference(eager, interpreted); !text.empty())
+    if (std::string text = differs(eager, interpreted); !text.empty())
       fail("Interpreter" + with + ": " + text + "\n" + module.graph().str());
     std::size_t count = 0;
     for (const at::Tensor& gradient : eager.gradients) count += gradient.defined();
@@ -273,7 +241,7 @@ class Checker {
     const Run found = run(inputs, false, [&](Tensors& in) {
       return flatten(module.forward(Values(in.begin(), in.end())));
     });
-    if (std::string text = zoo::difference(eager, found); !text.empty())
+    if (std::string text = differs(eager, found); !text.empty())
       fail("functionalized: " + text + "\n" + module.graph().str());
   }
 

@@ -2,47 +2,14 @@
 
 #include <algorithm>
 #include <set>
-#include <sstream>
 
-#include "fx/base/text.h"
 #include "fx/graph/tensor_meta.h"
 #include "fx/interpret/interpreter.h"
 #include "fx/ops/value_tensors.h"
+#include "tests/models/tensors_differ.h"
 
 namespace fx::test {
 namespace {
-
-bool same(const at::Tensor& a, const at::Tensor& b, double tolerance) {
-  if (a.defined() != b.defined()) return false;
-  if (!a.defined()) return true;
-  if (a.sizes() != b.sizes() || a.dtype() != b.dtype() || a.layout() != b.layout()) return false;
-  const at::Tensor x = a.detach(), y = b.detach();
-  if (a.layout() != at::kStrided) return torch::equal(x.to_dense(), y.to_dense());
-  return a.numel() == 0 || at::isclose(x, y, tolerance, tolerance / 100, true).all().item<bool>();
-}
-
-std::string difference(const char* what, const Tensors& expected, const Tensors& found,
-                       double tolerance) {
-  std::ostringstream text;
-  if (expected.size() != found.size()) {
-    text << found.size() << " " << what << ", not " << expected.size();
-    return text.str();
-  }
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    if (same(expected[i], found[i], tolerance)) continue;
-    text << what << " " << i << " differ: " << describe(expected[i]) << " and "
-         << describe(found[i]);
-    if (expected[i].defined() && found[i].defined() && expected[i].sizes() == found[i].sizes() &&
-        expected[i].layout() == at::kStrided)
-      text << ", by up to "
-           << (expected[i].detach().to(at::kDouble) - found[i].detach().to(at::kDouble))
-                  .abs()
-                  .max()
-                  .item<double>();
-    return text.str();
-  }
-  return {};
-}
 
 Tensors tensors_in(const Value& value) {
   Tensors out;
@@ -171,6 +138,7 @@ Step split_step(const Trained& program, const TrainingGraphs& graphs, const Tens
 }
 
 std::string difference(const Step& expected, const Step& found, double tolerance) {
+  using zoo::difference;
   std::string text = difference("outputs", expected.outputs, found.outputs, tolerance);
   if (text.empty()) text = difference("gradients", expected.gradients, found.gradients, tolerance);
   if (text.empty()) text = difference("inputs", expected.inputs, found.inputs, tolerance);

@@ -6,6 +6,7 @@
 
 #include "fx/base/error.h"
 #include "fx/interpret/interpreter.h"
+#include "tests/training/error_of.h"
 #include "tests/training/joint_check.h"
 
 namespace fx::test {
@@ -30,15 +31,6 @@ Tensor normal(std::initializer_list<std::int64_t> sizes, bool gradient = false) 
 template <typename Fn>
 Trained function(Fn fn) {
   return {nullptr, [fn](Tensors& in) -> Tensors { return fn(in); }};
-}
-
-std::string error_of(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
 }
 
 TEST(Joint, graph_of_a_perceptron) {

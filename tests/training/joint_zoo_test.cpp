@@ -162,9 +162,8 @@ mode. Each becomes one graph of forward and backward by `fx::joint`, which is cu
 `fx::min_cut_rematerialization_partition` (also `aggressive`). *Equal* means: outputs, gradients of inputs and parameters,
 written inputs and buffers are bit by bit those of eager autograd on fresh inputs, by the joint graph (Interpreter and
 GraphModule) and by forward and backward of each partition; what draws random numbers or writes runs exactly once. *But for
-rounding*: within 1e-14. *Kept* is
-what the forward hands to the backward, in bytes, inputs included, for the last variant: the smallest cut never keeps more
-than the default. [The guide](guide/cpp_model.md) says how to train with these graphs.
+rounding*: within 1e-14. *Kept* is what the forward hands to the backward, in bytes, inputs included, for the last variant:
+the smallest cut never keeps more than the default. [The guide](guide/cpp_model.md) says how to train with these graphs.
 `FXCPP_UPDATE_DOCS=1 build/dev/bin/test_joint` writes this page; the test fails where it is not true.
 )";
   for (const auto& [title, add] : kFamilies) page << table(title);

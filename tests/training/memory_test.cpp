@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "fx/compile/training.h"
+#include "tests/models/residual.h"
 
 namespace fx {
 namespace {
@@ -32,34 +33,7 @@ class LiveBytes {
   c10::DebugInfoGuard guard_;
 };
 
-struct BlockImpl : nn::Module {
-  BlockImpl(std::int64_t in, std::int64_t out, std::int64_t stride)
-      : first(register_module("first", conv(in, out, 3, stride))),
-        first_norm(register_module("first_norm", nn::BatchNorm2d(out))),
-        second(register_module("second", conv(out, out, 3, 1))),
-        second_norm(register_module("second_norm", nn::BatchNorm2d(out))) {
-    if (in != out)
-      down =
-          register_module("down", nn::Sequential(conv(in, out, 1, stride), nn::BatchNorm2d(out)));
-  }
-  static nn::Conv2d conv(std::int64_t in, std::int64_t out, std::int64_t kernel,
-                         std::int64_t stride) {
-    return nn::Conv2d(
-        nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2).bias(false));
-  }
-  Tensor forward(const Tensor& x) {
-    Tensor y = first_norm(first(x)).relu_();
-    y = second_norm(second(y));
-    y += down.is_empty() ? x : down->forward(x);
-    return y.relu_();
-  }
-  nn::Conv2d first;
-  nn::BatchNorm2d first_norm;
-  nn::Conv2d second;
-  nn::BatchNorm2d second_norm;
-  nn::Sequential down{nullptr};
-};
-TORCH_MODULE(Block);
+using zoo::Residual;
 
 // He et al. 2015: 18 layers, 11.7 million parameters.
 struct ResNet18 : nn::Module {
@@ -67,12 +41,12 @@ struct ResNet18 : nn::Module {
     x = torch::max_pool2d(norm(stem(x)).relu_(), 3, 2, 1);
     return head(blocks->forward(x).mean({2, 3}));
   }
-  nn::Conv2d stem = register_module("stem", BlockImpl::conv(3, 64, 7, 2));
+  nn::Conv2d stem = register_module("stem", zoo::ResidualImpl::conv(3, 64, 7, 2));
   nn::BatchNorm2d norm = register_module("norm", nn::BatchNorm2d(64));
   nn::Sequential blocks = register_module(
-      "blocks", nn::Sequential(Block(64, 64, 1), Block(64, 64, 1), Block(64, 128, 2),
-                               Block(128, 128, 1), Block(128, 256, 2), Block(256, 256, 1),
-                               Block(256, 512, 2), Block(512, 512, 1)));
+      "blocks", nn::Sequential(Residual(64, 64, 1), Residual(64, 64, 1), Residual(64, 128, 2),
+                               Residual(128, 128, 1), Residual(128, 256, 2), Residual(256, 256, 1),
+                               Residual(256, 512, 2), Residual(512, 512, 1)));
   nn::Linear head = register_module("head", nn::Linear(512, 1000));
 };
 

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "fx/base/error.h"
+#include "tests/training/error_of.h"
 
 namespace fx {
 namespace {
@@ -27,15 +28,6 @@ TORCH_MODULE(Net);
 // As GraphModules and by kernels.
 const std::optional<CompileOptions> kWays[] = {std::nullopt, CompileOptions(),
                                                CompileOptions{.mode = "reduce-overhead"}};
-
-std::string error_of(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 // Trains two equal nets, one eager.
 TEST(Training, optimisers_do_as_with_eager) {
@@ -251,6 +243,26 @@ TEST(Training, captures_again_for_what_is_new) {
   net->first->weight.requires_grad_(false);
   check(torch::randn({8, 4}), 6);
   check(torch::randn({8, 4}), 6);
+}
+
+// Joint graphs hold for one size; an AotFunction makes one for each that it meets.
+TEST(Training, sizes_that_change_are_captured_one_by_one) {
+  const auto program = [](const Tensor& x) {
+    return x.view({-1}).cumsum(0) / static_cast<double>(x.size(0));
+  };
+  const AotFunction trained = aot_function(program);
+  for (const std::int64_t size : {3, 1, 5, 3}) {
+    const Tensor x = torch::randn({size, 2}, torch::kDouble).requires_grad_();
+    const Tensor expected = program(x), found = trained(x).toTensor();
+    EXPECT_TRUE(torch::allclose(found, expected));
+    EXPECT_TRUE(torch::allclose(torch::autograd::grad({found.sum()}, {x})[0],
+                                torch::autograd::grad({expected.sum()}, {x})[0]));
+  }
+  EXPECT_EQ(trained.num_captures(), 3u);
+  const Tensor three = torch::randn({3, 2}, torch::kDouble).requires_grad_();
+  const TrainingFunction fixed = trained.function_for({three});
+  EXPECT_THAT(error_of([&] { fixed.forward({torch::randn({4, 2}, torch::kDouble)}); }),
+              HasSubstr("dimension 0 must be 3"));
 }
 
 TEST(Training, a_function_of_graphs_checks_its_inputs) {

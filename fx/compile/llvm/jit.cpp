@@ -153,8 +153,11 @@ class Jit {
     if (!target_.wide && !(has("avx2") && has("fma") && has("f16c")))
       throw Unsupported("kernels need a processor with AVX2 and FMA");
     builder_ = std::move(*builder);
-    ::llvm::Expected<std::unique_ptr<orc::LLJIT>> jit =
-        orc::LLJITBuilder().setJITTargetMachineBuilder(*builder_).create();
+    // Threads that compile at once each need a target machine of their own.
+    ::llvm::Expected<std::unique_ptr<orc::LLJIT>> jit = orc::LLJITBuilder()
+                                                            .setJITTargetMachineBuilder(*builder_)
+                                                            .setSupportConcurrentCompilation(true)
+                                                            .create();
     if (!jit) throw Unsupported("no code can be made: " + text_of(jit.takeError()));
     jit_ = std::move(*jit);
   }
