@@ -38,7 +38,7 @@ std::vector<T> collect(std::span<const Argument> items, Fn&& fn) {
 
 void GraphExporter::not_an_operator(const Node& node, const std::string& what) {
   problems_.add(what, where(node));
-  needs_capture_ = true;
+  needs_capture_ = needs_capture_ || !node.calls("torch._assert");
 }
 
 void GraphExporter::unknown(const Node& node) {
@@ -59,6 +59,10 @@ std::string not_an_overload(const Node& node) {
   if (node.op() == Opcode::kCallMethod)
     return "method " + shown(target) + " is no operator overload";
   if (node.op() != Opcode::kCallFunction) return {};
+  if (node.calls("torch._assert"))
+    return "a check of a value (torch._assert) has no form: let tensors decide (torch::where), "
+           "capture without checks (MakeFxOptions::guard_values) for what the example shows, or "
+           "save as .fxa, which keeps them";
   const Function& function = *node.target().function();
   if (function.kind() == FunctionKind::kBuiltin || find_higher_order(function)) return {};
   if (function.kind() != FunctionKind::kOperator)

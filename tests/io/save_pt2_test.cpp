@@ -201,6 +201,20 @@ TEST(SavePt2, RefusesWithACompleteList) {
                           "function 'operator.mul'", "example_inputs"});
 }
 
+TEST(SavePt2, RefusesChecksOfValuesAndSaysHowToDoWithout) {
+  const TempDir folder;
+  const auto program = [](at::Tensor x) { return x.sum().item<float>() > 0 ? x * 2 : -x; };
+  const auto checked = make_fx(program, {torch::ones({2})});
+  expect_refused(*checked, {"a check of a value (torch._assert)", "torch::where",
+                            "MakeFxOptions::guard_values", ".fxa"});
+  // Without them the graph is what the example showed.
+  const auto unchecked = make_fx(program, {torch::ones({2})}, {.guard_values = false});
+  unchecked->graph().eliminate_dead_code();
+  unchecked->recompile();
+  const auto read = written_and_read(*unchecked, folder.path("unchecked.pt2"));
+  EXPECT_TRUE(torch::equal((*read)(torch::ones({2})).toTensor(), torch::full({2}, 2.)));
+}
+
 TEST(SavePt2, RefusesWhatIsNotKnownOfInputs) {
   auto graph = std::make_shared<Graph>();
   graph->output(graph->call_function("torch.relu", {graph->placeholder("x")}));
