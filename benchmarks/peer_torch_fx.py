@@ -23,8 +23,10 @@ import time
 
 import torch
 import torch.nn.functional as F
+from functorch.compile import aot_module, make_boxed_func, min_cut_rematerialization_partition
 from torch import fx, nn
 from torch.fx import subgraph_rewriter
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import create_op_support
 from torch.fx.passes.split_module import split_module
@@ -187,6 +189,34 @@ def trace_rows(reps):
         record(f"symbolic_trace/{name}", lambda: fx.symbolic_trace(net), nodes, reps)
         record(f"recompile/{name}", module.recompile, nodes, reps)
         record(f"deepcopy/{name}", lambda: copy.deepcopy(module.graph), nodes, reps)
+    capture_rows(reps)
+
+
+def capture_rows(reps):
+    """What C++ code is captured by, on the same nets and inputs."""
+    layer = nn.TransformerEncoderLayer(64, 4, dim_feedforward=128)
+    programs = {"attention12": (nn.TransformerEncoder(layer, 12, enable_nested_tensor=False).eval(),
+                                torch.randn(16, 1, 64))}
+    with contextlib.suppress(ImportError):
+        import torchvision
+
+        programs["resnet50"] = (torchvision.models.resnet50(weights=None).eval(), torch.randn(1, 3, 64, 64))
+    for name, (net, x) in programs.items():
+        with torch.no_grad():
+            record(f"make_fx/{name}", lambda: make_fx(net)(x), 1, reps)
+            record(f"replay/{name}", lambda: net(x), 1, reps)
+
+        def train():
+            module = aot_module(net.train(), fw_compiler=make_boxed_func_of, bw_compiler=make_boxed_func_of,
+                                partition_fn=min_cut_rematerialization_partition)
+            return module(x)
+
+        record(f"training_graphs/{name}", train, 1, reps)
+
+
+def make_boxed_func_of(graph, _):
+    """Nothing is compiled: the time of capture and partition counts."""
+    return make_boxed_func(graph.forward)
 
 
 # --- running --------------------------------------------------------------------------------------------------------
