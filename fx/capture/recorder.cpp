@@ -100,7 +100,29 @@ void Recorder::add_input(const std::string& name, const at::Tensor& tensor) {
   inputs_.emplace_back(tensor, history_of(tensor));
 }
 
+namespace {
+
+// A number that LibTorch made a tensor of, which does not promote as a tensor does; nothing for
+// others. As a constant it would be a tensor like any other in copies of the module.
+std::optional<Argument> wrapped_number(const at::Tensor& tensor) {
+  if (!tensor.unsafeGetTensorImpl()->is_wrapped_number() || !tensor.is_cpu()) return std::nullopt;
+  switch (tensor.scalar_type()) {
+    case c10::kDouble:
+      return Argument(*tensor.const_data_ptr<double>());
+    case c10::kLong:
+      return Argument(*tensor.const_data_ptr<std::int64_t>());
+    case c10::kBool:
+      return Argument(*tensor.const_data_ptr<bool>());
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
 Argument Recorder::create_tensor_arg(const at::Tensor& tensor) {
+  if (!known_.contains(tensor.unsafeGetTensorImpl()))
+    if (auto number = wrapped_number(tensor)) return *std::move(number);
   return detached(tensor, node_of(tensor));
 }
 

@@ -186,7 +186,7 @@ const Meta& Node::meta() const noexcept {
   return meta_ ? *meta_ : empty;
 }
 
-Meta& Node::meta() noexcept {
+Meta& Node::meta() {
   if (!meta_) meta_ = std::make_unique<Meta>();
   return *meta_;
 }

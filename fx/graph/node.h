@@ -188,7 +188,7 @@ class Node {
   const std::string& type() const noexcept { return type_.str(); }
   void set_type(std::string_view type);
   const Meta& meta() const noexcept;
-  Meta& meta() noexcept;
+  Meta& meta();
   /// meta()["stack_trace"], or empty.
   std::string stack_trace() const;
   void set_stack_trace(std::string_view text) { meta().set("stack_trace", std::string(text)); }

@@ -15,6 +15,7 @@
 #include "fx/io/saved_meta.h"
 #include "fx/io/shown.h"
 #include "fx/io/zip_writer.h"
+#include "fx/ops/rng_guard.h"
 
 namespace fx::io {
 namespace {
@@ -364,7 +365,7 @@ class Loader {
   std::unordered_set<const c10::TensorImpl*> bools_;
   std::vector<Tensor> tensors_;
   std::vector<Module> modules_;
-  std::optional<KeepRandomState> random_;  // while modules of torch.nn are made
+  std::optional<RngGuard> random_;  // constructors of torch.nn modules draw numbers
 };
 
 }  // namespace

@@ -1,9 +1,7 @@
 #include "fx/io/saved_classes.h"
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <torch/nn/modules.h>
 
-#include <mutex>
 #include <typeindex>
 #include <unordered_map>
 
@@ -336,18 +334,6 @@ std::string adopt_tensors(nn::Module& to, const nn::Module& from) {
     problem = adopt_tensors(*child.value(), **other);
   }
   return problem;
-}
-
-KeepRandomState::KeepRandomState() {
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
-  const std::lock_guard lock(generator.mutex());
-  state_ = generator.get_state();
-}
-
-KeepRandomState::~KeepRandomState() {
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
-  const std::lock_guard lock(generator.mutex());
-  generator.set_state(state_);
 }
 
 }  // namespace fx::io

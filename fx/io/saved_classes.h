@@ -54,16 +54,4 @@ std::shared_ptr<torch::nn::Module> make_saved_container(std::string_view name,
 /// handles that `to` keeps to its tensors stay valid. Why it cannot, or empty.
 std::string adopt_tensors(torch::nn::Module& to, const torch::nn::Module& from);
 
-/// Keeps the random numbers of the process what they would be: constructors of modules draw some.
-class KeepRandomState {
- public:
-  KeepRandomState();
-  ~KeepRandomState();
-  KeepRandomState(const KeepRandomState&) = delete;
-  KeepRandomState& operator=(const KeepRandomState&) = delete;
-
- private:
-  at::Tensor state_;
-};
-
 }  // namespace fx::io

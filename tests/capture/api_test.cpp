@@ -65,7 +65,7 @@ TEST(Api, F_204_node) {
   FX_MEMBER(Node, kwargs, std::span<const KwArg>(Node::*)() const noexcept);
   FX_MEMBER(Node, users, UserRange(Node::*)() const noexcept);
   FX_MEMBER(Node, type, const std::string& (Node::*)() const noexcept);
-  FX_MEMBER(Node, meta, Meta & (Node::*)() noexcept);
+  FX_MEMBER(Node, meta, Meta & (Node::*)());
   FX_MEMBER(Node, stack_trace, std::string(Node::*)() const);
   FX_MEMBER(Node, next, Node * (Node::*)() const noexcept);
   FX_MEMBER(Node, prev, Node * (Node::*)() const noexcept);

@@ -37,11 +37,15 @@ std::string graph_in(const std::string& test) {
 }
 
 TEST(Minimise, random_programs_find_a_fault_and_it_shrinks_to_five_nodes) {
+  // No modules: a relu in one is out of the fault's reach until functionalize, which may come
+  // first, has something to do and inlines it, so that more nodes than the relu would have to stay.
+  ProgramOptions options;
+  options.module_percent = 0;
   int found = 0;
   for (std::uint64_t seed = 0; seed < 3000 && found < 12; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Choices choices(seed);
-    const Program program = random_program(choices);
+    const Program program = random_program(choices, options);
     Tally tally;
     const auto failure =
         check_all(program, choices, tally, {.archive_percent = 0, .more_passes = {relu_off()}});
@@ -51,7 +55,7 @@ TEST(Minimise, random_programs_find_a_fault_and_it_shrinks_to_five_nodes) {
     const auto start = std::chrono::steady_clock::now();
     const Program small = minimise(program, *failure);
     EXPECT_LT(seconds_since(start), 10);
-    EXPECT_LE(small.module->graph().size(), 5u) << describe(small);
+    EXPECT_LE(small.module->graph().size(), 5u) << failure->call << '\n' << describe(small);
     EXPECT_NE(failure->check(small), "");
     // The printed test holds this very graph.
     const std::string test = cpp_test(small, "Found", "relu_off", failure->call);

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "fx/base/error.h"
 #include "fx/graph/node_error.h"
 #include "fx/graph/text.h"
 #include "fx/io/save_module.h"
@@ -182,8 +183,12 @@ Program after_passes(const Program& program, std::span<const CheckedPass> passes
   for (const CheckedPass& checked : passes) {
     const Pass& pass = checked.pass;
     if (narrows_weights(pass.name()) && made_weights) continue;
-    const bool changed = manager_of(pass, program).run(*copy.module).changed;
-    made_weights |= changed && makes_weights(pass.name());
+    try {
+      const bool changed = manager_of(pass, program).run(*copy.module).changed;
+      made_weights |= changed && makes_weights(pass.name());
+    } catch (const PassError& error) {
+      if (!may_refuse(pass.name(), error.what())) throw;
+    }
   }
   return copy;
 }
