@@ -18,7 +18,9 @@
 #include "fx/capture/value_sizes.h"
 #include "fx/graph/module_path.h"
 #include "fx/graph/subgraphs.h"
+#include "fx/graph/tensor_copies.h"
 #include "fx/interpret/interpreter.h"
+#include "fx/passes/nested.h"
 
 namespace fx {
 namespace {
@@ -279,7 +281,9 @@ class StateGuard {
   explicit StateGuard(GraphModule& module) {
     for (const at::Tensor& parameter : module.parameters()) keep(parameter);
     for (const at::Tensor& buffer : module.buffers()) keep(buffer);
-    for (const auto& [path, constant] : module.constants()) keep(constant);
+    for_each_graph_module(module, [&](GraphModule& nested) {
+      for (const auto& [path, constant] : nested.constants()) keep(constant);
+    });
   }
   ~StateGuard() {
     const at::NoGradGuard no_grad;
@@ -307,9 +311,10 @@ class StateGuard {
 std::shared_ptr<GraphModule> without_modules(GraphModule& module, const Values& inputs) {
   const at::NoGradGuard no_grad;
   const StateGuard state(module);
+  // With strides, gaps and shared memory as they are: what is a view of them must be one here.
+  TensorCopies copy;
   std::vector<at::Tensor> copies;
-  for (const at::Tensor& input : tensors_of(inputs, module.graph()))
-    copies.push_back(input.clone());
+  for (const at::Tensor& input : tensors_of(inputs, module.graph())) copies.push_back(copy(input));
   MakeFxOptions options;
   options.class_name = module.class_name();
   for (const Node* input : module.graph().placeholders())
@@ -350,6 +355,12 @@ PassResult functionalize(GraphModule& module, const Values& example_inputs,
   std::vector<Shared> written;
   const std::shared_ptr<GraphModule> made =
       recorded(source ? *source : module, example_inputs, written);
+  for (const Shared& each : written)
+    if (!each.is_input && !module.find_tensor(each.name).defined())
+      not_functional(
+          "a constant of a nested graph is written to, and nobody would see that any more: make it "
+          "a "
+          "buffer");
   if (has_size_checks(made->graph()) && !has_size_checks((source ? *source : module).graph()))
     not_functional(
         "sizes that depend on values (nonzero, masks) would be fixed to those of the example: "

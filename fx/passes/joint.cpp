@@ -10,6 +10,7 @@
 #include "fx/base/text.h"
 #include "fx/capture/recorder.h"
 #include "fx/graph/input_guard.h"
+#include "fx/graph/tensor_copies.h"
 #include "fx/graph/tensor_meta.h"
 #include "fx/ops/op_info.h"
 #include "fx/passes/cse.h"
@@ -230,8 +231,9 @@ std::shared_ptr<GraphModule> record_joint(const torch::nn::Module& root, Tensors
   module->graph().eliminate_dead_code();
   if (!options.decompositions.empty()) {
     const auto assumptions = *module->meta().get<Assumptions>("assumptions");
+    TensorCopies copy;
     Tensors copies;
-    for (const at::Tensor& tensor : example_tensors) copies.push_back(tensor.clone());
+    for (const at::Tensor& tensor : example_tensors) copies.push_back(copy(tensor));
     module = decompose(*module, options.decompositions, copies);
     module->meta().set("assumptions", assumptions);
   }

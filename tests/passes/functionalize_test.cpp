@@ -4,6 +4,7 @@
 
 #include "fx/analysis/alias.h"
 #include "fx/capture/make_fx.h"
+#include "fx/graph/text.h"
 #include "fx/interpret/interpreter.h"
 #include "fx/passes/pass_manager.h"
 #include "tests/graph/graphs.h"
@@ -196,6 +197,64 @@ TEST(Functionalize, calls_of_modules) {
   const Tensor result = gm(example).toTensor();
   EXPECT_TRUE(result.is_alias_of(example));
   EXPECT_TRUE(torch::equal(example, torch::zeros({2})));
+}
+
+TEST(Functionalize, numbers_stay_numbers_in_copies) {
+  auto gm = std::make_shared<GraphModule>(parse_text(R"(fx 1
+%x = placeholder[target=x]
+%add_ = call_method[target=add_](args = (%x, %x), kwargs = {})
+%mul = call_function[target=operator.mul](args = (%x, 1), kwargs = {})
+return %mul
+)"));
+  functionalize(*gm, {torch::scalar_tensor(3, torch::kByte)});
+  const auto copy = gm->deep_copy();
+  copy->recompile();
+  EXPECT_EQ((*copy)(torch::scalar_tensor(3, torch::kByte)).toTensor().scalar_type(), torch::kByte);
+}
+
+TEST(Functionalize, calls_of_modules_on_inputs_with_gaps) {
+  auto gm = std::make_shared<GraphModule>();
+  gm->set_submodule("idle", torch::nn::Identity().ptr());
+  gm->set_graph(parse_text(R"(fx 1
+%x = placeholder[target=x]
+%idle = call_module[target=idle](args = (%x,), kwargs = {})
+%contiguous = call_method[target=contiguous](args = (%x,), kwargs = {})
+%relu_ = call_method[target=relu_](args = (%x,), kwargs = {})
+return (%relu_, %contiguous)
+)"));
+  gm->recompile();
+  const auto input = [] { return torch::arange(-4, 4).reshape({4, 2}).slice(1, 0, 1); };
+  functionalize(*gm, {input()});
+  gm->recompile();
+  const Tensor x = input();
+  const Value results = (*gm)(x);
+  EXPECT_TRUE(torch::equal(x, input().relu())) << gm->graph();
+  EXPECT_TRUE(torch::equal(results.toTupleRef().elements()[1].toTensor(), input()));
+}
+
+TEST(Functionalize, constants_of_nested_graphs) {
+  auto nested = std::make_shared<GraphModule>();
+  nested->set_constant("kept", torch::ones({2}));
+  nested->set_graph(parse_text(R"(fx 1
+%x = placeholder[target=x]
+%kept = get_attr[target=kept]
+%add_ = call_method[target=add_](args = (%kept, %x), kwargs = {})
+return %add_
+)"));
+  nested->recompile();
+  auto gm = std::make_shared<GraphModule>();
+  gm->set_submodule("nested", nested);
+  gm->set_graph(parse_text(R"(fx 1
+%x = placeholder[target=x]
+%nested = call_module[target=nested](args = (%x,), kwargs = {})
+return %nested
+)"));
+  gm->recompile();
+  const std::string before = to_text(gm->graph());
+  EXPECT_FX_ERROR(functionalize(*gm, {torch::ones({2})}), PassError, kNotFunctional,
+                  "constant of a nested graph");
+  EXPECT_EQ(to_text(gm->graph()), before);
+  EXPECT_TRUE(torch::equal(nested->constants().begin()->second, torch::ones({2})));
 }
 
 TEST(Functionalize, results_that_are_views_of_inputs_stay_so) {

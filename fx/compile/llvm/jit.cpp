@@ -153,11 +153,17 @@ class Jit {
     if (!target_.wide && !(has("avx2") && has("fma") && has("f16c")))
       throw Unsupported("kernels need a processor with AVX2 and FMA");
     builder_ = std::move(*builder);
-    // Threads that compile at once each need a target machine of their own.
-    ::llvm::Expected<std::unique_ptr<orc::LLJIT>> jit = orc::LLJITBuilder()
-                                                            .setJITTargetMachineBuilder(*builder_)
-                                                            .setSupportConcurrentCompilation(true)
-                                                            .create();
+    // Threads that compile at once each need a target machine of their own. All work is done by
+    // the thread that asks (setSupportConcurrentCompilation would hand it to others, which are not
+    // through with code that is gone again).
+    orc::LLJITBuilder with;
+    with.setJITTargetMachineBuilder(*builder_);
+    with.setCompileFunctionCreator(
+        [](orc::JITTargetMachineBuilder machine)
+            -> ::llvm::Expected<std::unique_ptr<orc::IRCompileLayer::IRCompiler>> {
+          return std::make_unique<orc::ConcurrentIRCompiler>(std::move(machine));
+        });
+    ::llvm::Expected<std::unique_ptr<orc::LLJIT>> jit = with.create();
     if (!jit) throw Unsupported("no code can be made: " + text_of(jit.takeError()));
     jit_ = std::move(*jit);
   }
