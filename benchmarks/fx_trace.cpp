@@ -163,31 +163,27 @@ void training_graphs(benchmark::State& state) {
   });
 }
 
+void add(const std::string& row, void (*function)(benchmark::State&)) {
+  benchmark::RegisterBenchmark(row.c_str(), function)
+      ->UseManualTime()
+      ->Unit(benchmark::kMicrosecond);
+}
+
 template <typename Program>
 void add_captures(const std::string& name) {
-  auto add = [&](const std::string& row, void (*function)(benchmark::State&)) {
-    benchmark::RegisterBenchmark((row + "/" + name).c_str(), function)
-        ->UseManualTime()
-        ->Unit(benchmark::kMicrosecond);
-  };
-  add("make_fx", capture<Program>);
-  add("capture_overhead", capture_overhead<Program>);
-  add("replay", replay<Program>);
-  add("functionalize", functional<Program>);
-  add("training_graphs", training_graphs<Program>);
+  add("make_fx/" + name, capture<Program>);
+  add("capture_overhead/" + name, capture_overhead<Program>);
+  add("replay/" + name, replay<Program>);
+  add("functionalize/" + name, functional<Program>);
+  add("training_graphs/" + name, training_graphs<Program>);
 }
 
 template <typename Net>
 void add_rows(const std::string& name) {
-  auto add = [&](const std::string& row, void (*function)(benchmark::State&)) {
-    benchmark::RegisterBenchmark((row + "/" + name).c_str(), function)
-        ->UseManualTime()
-        ->Unit(benchmark::kMicrosecond);
-  };
-  add("tracer", tracer<Net>);
-  add("symbolic_trace", whole<Net>);
-  add("recompile", recompile<Net>);
-  add("deepcopy", deepcopy<Net>);
+  add("tracer/" + name, tracer<Net>);
+  add("symbolic_trace/" + name, whole<Net>);
+  add("recompile/" + name, recompile<Net>);
+  add("deepcopy/" + name, deepcopy<Net>);
 }
 
 [[maybe_unused]] const bool kRegistered = [] {

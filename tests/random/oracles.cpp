@@ -1,14 +1,11 @@
 #include "tests/random/oracles.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <stdexcept>
 #include <string_view>
 
+#include "fuzz/temp_folder.h"
 #include "fx/base/error.h"
 #include "fx/graph/node_error.h"
 #include "fx/graph/text.h"
@@ -77,30 +74,6 @@ std::string bytes_of(const std::string& path) {
   return out.str();
 }
 
-// A folder of this process, in memory where there is such a place.
-const std::filesystem::path& scratch() {
-  struct Folder {
-    std::filesystem::path path;
-    Folder() {
-      const std::filesystem::path memory = "/dev/shm";
-      std::string name =
-          ((::access(memory.c_str(), W_OK) == 0 ? memory : std::filesystem::temp_directory_path()) /
-           "fxcpp-random-XXXXXX")
-              .string();
-      if (!mkdtemp(name.data())) throw std::runtime_error("no folder for files: " + name);
-      path = name;
-    }
-    Folder(const Folder&) = delete;
-    Folder& operator=(const Folder&) = delete;
-    ~Folder() {
-      std::error_code ignored;
-      std::filesystem::remove_all(path, ignored);
-    }
-  };
-  static const Folder folder;
-  return folder.path;
-}
-
 PassManager manager_of(const Pass& pass, const Program& program) {
   PassManagerOptions options{.check_claims = true};
   options.example_inputs = program.inputs;
@@ -159,8 +132,8 @@ std::string check_copies(const Program& program) {
 
 std::string check_archive(const Program& program) {
   return words_of([&]() -> std::string {
-    const std::string path = (scratch() / "module.fxa").string();
-    const std::string again = (scratch() / "again.fxa").string();
+    const std::string path = temp_folder() + "/module.fxa";
+    const std::string again = temp_folder() + "/again.fxa";
     save(*program.module, path);
     const auto loaded = load(path);
     save(*loaded, again);
