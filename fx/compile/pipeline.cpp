@@ -32,6 +32,8 @@ std::string passes_text(const GraphModule& module, const CompileOptions& options
     const bool of_constants = pass == "fuse_conv_bn" || pass == "constant_fold";
     if ((of_constants && !freeze) || is_disabled(options, pass)) continue;
     text += (text.empty() ? "" : ",") + std::string(pass);
+    // One compilation serves inputs of other dtypes, too: only what the graph itself says counts.
+    if (pass == "simplify") text += "(use_metadata=false)";
   }
   return text;
 }

@@ -11,8 +11,8 @@ namespace fx::loops {
 
 /// The passes that the pipeline begins with, in order; those that need constants only of frozen
 /// models.
-constexpr std::string_view kPipelinePasses[] = {"remove_dropout", "fuse_conv_bn", "constant_fold",
-                                                "remove_noops",   "cse",          "dce"};
+constexpr std::string_view kPipelinePasses[] = {
+    "remove_dropout", "fuse_conv_bn", "constant_fold", "remove_noops", "simplify", "cse", "dce"};
 
 /// What the llvm backend made of a graph.
 struct PipelineOutput {

@@ -27,6 +27,8 @@ struct PassResult {
   bool changed = false;
   /// How many places were rewritten, as the pass counts them.
   std::int64_t rewrites = 0;
+  /// How many of them each rule did, for passes that have several: those that did any.
+  std::vector<std::pair<std::string_view, std::int64_t>> rules = {};
 };
 
 /// An option of a pass, as the pipeline text and the help know it.

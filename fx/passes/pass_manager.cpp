@@ -174,6 +174,7 @@ struct PassManager::Run {
     }
     statistics.changed = before.differs();
     statistics.rewrites = claim ? claim->rewrites : 0;
+    if (claim) statistics.rules = std::move(claim->rules);
     if (statistics.changed && options.verify) {
       try {
         lint_all(module, strict);
@@ -275,6 +276,8 @@ std::string PipelineResult::to_string() const {
                   static_cast<long long>(pass.rewrites), pass.nodes_before, pass.nodes_after,
                   pass.seconds * 1e3);
     out += padded(pass.name) + line;
+    for (const auto& [rule, count] : pass.rules)
+      out += "  " + std::string(rule) + ": " + std::to_string(count) + "\n";
   }
   return out;
 }

@@ -18,6 +18,7 @@ struct PassStatistics {
   bool changed = false;
   bool skipped = false;
   std::int64_t rewrites = 0;
+  std::vector<std::pair<std::string_view, std::int64_t>> rules = {};  ///< as PassResult
   std::size_t nodes_before = 0;
   std::size_t nodes_after = 0;
   double seconds = 0;  ///< of the pass alone, without verification
@@ -27,7 +28,8 @@ struct PipelineResult {
   /// Whether nodes or attributes of the module differ from before.
   bool changed = false;
   std::vector<PassStatistics> passes;  ///< in the order they ran
-  /// A table: pass, changed, rewrites, nodes before and after, milliseconds.
+  /// A table: pass, changed, rewrites, nodes before and after, milliseconds; below a pass that has
+  /// rules, those that rewrote something.
   std::string to_string() const;
 };
 

@@ -15,6 +15,13 @@ void add(std::optional<PassResult>& sum, const std::optional<PassResult>& result
   }
   sum->changed |= result->changed;
   sum->rewrites += result->rewrites;
+  for (const auto& [rule, count] : result->rules) {
+    const auto known = std::ranges::find(sum->rules, rule, [](const auto& r) { return r.first; });
+    if (known == sum->rules.end())
+      sum->rules.emplace_back(rule, count);
+    else
+      known->second += count;
+  }
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "fx/passes/reinplace.h"
 #include "fx/passes/remove_noops.h"
 #include "fx/passes/shape_prop.h"
+#include "fx/passes/simplify.h"
 
 namespace fx {
 namespace {
@@ -59,6 +60,9 @@ constexpr PassOptionInfo kRemoveDropoutOptions[] = {
 };
 constexpr PassOptionInfo kRemoveNoopsOptions[] = {
     {"static_shapes", Kind::kBool, "false", "take the shapes of shape_prop as those of every run"},
+};
+constexpr PassOptionInfo kSimplifyOptions[] = {
+    {"use_metadata", Kind::kBool, "true", "take what shape_prop has left as that of every run"},
 };
 
 // The inputs that a pass runs the module on.
@@ -139,6 +143,10 @@ constexpr PassInfo kPasses[] = {
      {},
      [](GraphModule& module, const PassOptions& options) {
        return shape_prop(module, inputs_for("shape_prop", options));
+     }},
+    {"simplify", "rewrite calls of calls by exact rules", kSimplifyOptions,
+     [](GraphModule& module, const PassOptions& options) {
+       return simplify(module, {.use_metadata = options.get_bool("use_metadata")});
      }},
 };
 static_assert(std::is_sorted(std::begin(kPasses), std::end(kPasses),

@@ -14,38 +14,10 @@
 #include "fx/graph/tensor_meta.h"
 #include "fx/passes/named_arguments.h"
 #include "fx/passes/nested.h"
+#include "fx/passes/operation.h"
 
 namespace fx {
 namespace {
-
-template <std::size_t N>
-bool contains(const std::array<std::string_view, N>& sorted, std::string_view name) {
-  return std::binary_search(sorted.begin(), sorted.end(), name);
-}
-
-bool is_number(const Argument* argument, double wanted) {
-  if (!argument) return false;
-  return (argument->kind() == Argument::Kind::kInt || argument->kind() == Argument::Kind::kFloat) &&
-         argument->to_double() == wanted;
-}
-
-bool is_int(const Argument* argument, std::int64_t wanted) {
-  return argument && argument->kind() == Argument::Kind::kInt && argument->to_int() == wanted;
-}
-
-Node* input_of(const Node& node) {
-  const Argument* input = node.num_args() > 0 ? &node.args()[0] : node.find_kwarg("input");
-  return input ? input->node_or_null() : nullptr;
-}
-
-// "dropout" of torch.nn.functional.dropout, aten::dropout and the method; empty for what is no
-// operator.
-std::string_view operation_of(const Node& node) {
-  if (node.op() == Opcode::kCallMethod) return node.target().str();
-  if (node.op() != Opcode::kCallFunction) return {};
-  const Function& function = *node.target().function();
-  return function.kind() == FunctionKind::kWrapped ? std::string_view() : function.base_name();
-}
 
 // Puts the input in the place of every node for which `replacement` gives one.
 PassResult replace_by_input(GraphModule& module, auto&& replacement_of) {

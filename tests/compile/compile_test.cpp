@@ -160,8 +160,25 @@ TEST(Compile, S0_66_S0_77_S4_97_every_stage_can_be_looked_at) {
 TEST(Compile, S4_90_the_passes_are_listed) {
   const Compiled fast = compile(*traced_affine());
   fast(torch::randn({5}));
-  for (const char* pass : {"remove_noops", "cse", "dce"})
+  for (const char* pass : {"remove_noops", "simplify", "cse", "dce"})
     EXPECT_THAT(fast.explain(), HasSubstr(pass));
+}
+
+TEST(Compile, simplifies_by_rules_that_hold_for_all_dtypes) {
+  const at::Tensor x = torch::randn({4, 3});
+  const auto program = symbolic_trace([](Proxy x) { return relu(relu(x)) / 2; });
+  const Compiled fast = compile(*program);
+  EXPECT_TRUE(torch::equal(fast(x).toTensor(), torch::relu(x) / 2));
+  EXPECT_THAT(fast.explain(), HasSubstr("\n  idempotent: 1\n"));
+  EXPECT_THAT(fast.stage("passes"), Not(HasSubstr("(%relu,)")));
+  // The example was of floats: other dtypes come to the same graph, which may not count on that.
+  EXPECT_THAT(fast.stage("passes"), HasSubstr("truediv"));
+  const at::Tensor i = torch::arange(-6, 6);
+  EXPECT_TRUE(torch::equal(fast(i).toTensor(), torch::relu(i) / 2));
+  // Switched off.
+  const Compiled plain = compile(*program, {.disable = {"simplify"}});
+  plain(x);
+  EXPECT_THAT(plain.explain(), Not(HasSubstr("simplify")));
 }
 
 TEST(Compile, S0_79_S0_76_same_parameters_and_gradients) {

@@ -226,7 +226,8 @@ bool may_switch(std::string_view option, const Program& program, bool twice) {
   if (option == "inputs_are_tensors")
     return program.inputs.size() == program.module->graph().placeholders().size();
   return option == "fold_trainable" || option == "remove_unused_attributes" ||
-         option == "assume_linear_2d" || option == "static_shapes" || option == "only_kwargs";
+         option == "assume_linear_2d" || option == "static_shapes" || option == "only_kwargs" ||
+         option == "use_metadata";
 }
 
 Pass with_options(const PassInfo& info, Choices& choices, const Program& program, bool twice) {

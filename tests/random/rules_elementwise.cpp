@@ -52,6 +52,34 @@ bool unary(Maker& m) {
   return true;
 }
 
+// The same twice, and negations of negations: what rules of rewriting look for.
+bool twice(Maker& m) {
+  static constexpr const char* kNames[] = {"relu", "abs", "neg", "floor", "bitwise_not", "sign"};
+  const char* wanted = kNames[m.choices.below(std::size(kNames))];
+  for (const Unary& op : kUnary) {
+    if (std::string_view(op.name) != wanted) continue;
+    auto x = m.pick(op.wanted, op.smooth);
+    if (!x) return false;
+    const std::string name = op.name;
+    const std::string forms[] = {"aten::" + name, "torch." + name, "." + name};
+    for (int i = 0; i < 2; ++i)
+      x = m.call({forms[0].c_str(), forms[1].c_str(), forms[2].c_str()}, {*x},
+                 [x = x->tensor, eager = op.eager] { return eager(x); });
+    return true;
+  }
+  return false;
+}
+
+// Divisors of which rules know the inverse, and others.
+bool divided_by_number(Maker& m) {
+  const auto x = m.pick(is_float);
+  if (!x) return false;
+  const double by = m.choices.pick({2.0, -4.0, 0.5, 3.0, 1024.0});
+  m.call({"aten::div.Tensor", "torch.div", "operator.truediv", ".div"}, {*x, by},
+         [t = x->tensor, by] { return at::div(t, by); });
+  return true;
+}
+
 bool gelu(Maker& m) {
   const auto x = m.pick(is_float);
   if (!x) return false;
@@ -298,6 +326,8 @@ bool cast(Maker& m) {
 std::span<const Rule> elementwise_rules() {
   static constexpr Rule kRules[] = {
       {"unary", 8, unary},
+      {"twice", 1, twice},
+      {"divided_by_number", 1, divided_by_number},
       {"gelu", 1, gelu},
       {"silu", 1, silu},
       {"binary", 8, binary},

@@ -41,13 +41,15 @@ PipelineResult run_pipeline(
 
 Json passes_json(const PipelineResult& result) {
   Json json = Json::array();
-  for (const PassStatistics& pass : result.passes)
+  for (const PassStatistics& pass : result.passes) {
     json.push_back({{"name", pass.name},
                     {"changed", pass.changed},
                     {"rewrites", pass.rewrites},
                     {"nodes_before", pass.nodes_before},
                     {"nodes_after", pass.nodes_after},
                     {"ms", pass.seconds * 1e3}});
+    for (const auto& [rule, count] : pass.rules) json.back()["rules"][std::string(rule)] = count;
+  }
   return json;
 }
 

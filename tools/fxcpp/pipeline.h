@@ -24,7 +24,8 @@ PipelineResult run_pipeline(
 /// Whether some pass of the pipeline wants inputs to run the module on.
 bool wants_inputs(const std::string& pipeline);
 
-/// {"name", "changed", "rewrites", "nodes_before", "nodes_after", "ms"} of each pass.
+/// {"name", "changed", "rewrites", "nodes_before", "nodes_after", "ms"} of each pass, and "rules"
+/// of one that has rules: the number of rewrites by the name of the rule.
 Json passes_json(const PipelineResult& result);
 
 }  // namespace fx::cli

@@ -77,13 +77,16 @@ void add_counts(Report& report, const Counts& before, const Counts& after, std::
 
 void add_passes(Report& report, const PipelineResult& result) {
   Table table({"pass", "changed", ">rewrites", ">nodes before", ">after", ">ms"});
-  for (const PassStatistics& pass : result.passes)
+  for (const PassStatistics& pass : result.passes) {
     table.add({pass.name,
                {pass.changed ? "yes" : "no", pass.changed ? Style::kGood : Style::kDim},
                std::to_string(pass.rewrites),
                std::to_string(pass.nodes_before),
                std::to_string(pass.nodes_after),
                milliseconds(pass.seconds)});
+    for (const auto& [rule, count] : pass.rules)
+      table.add({"  " + std::string(rule), "", std::to_string(count), "", "", ""});
+  }
   report.json()["changed"] = result.changed;
   report.table("", std::move(table));
 }
