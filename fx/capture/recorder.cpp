@@ -41,8 +41,7 @@ bool tells_of_geometry(std::string_view name) {
   return std::ranges::find(kNames, name) != std::end(kNames);
 }
 
-// A tracked tensor is in keep_ and in storages_.
-constexpr std::size_t kOwnReferences = 2;
+constexpr std::string_view kConstantPrefix = "_tensor_constant";
 
 bool holds_tensors(const c10::IValue& value) {
   return value.isTensor() || value.isTensorList() || value.isList();
@@ -97,7 +96,8 @@ void Recorder::add_input(const std::string& name, const at::Tensor& tensor) {
   assumptions_.insert(behind_inputs,
                       {Assumption::Kind::kInput, name + " is a " + describe(tensor)});
   track(tensor, node);
-  inputs_.emplace_back(tensor, history_of(tensor));
+  inputs_.push_back(
+      {tensor, history_of(tensor), tensor.has_storage() ? storage_of(tensor) : nullptr});
 }
 
 namespace {
@@ -121,16 +121,17 @@ std::optional<Argument> wrapped_number(const at::Tensor& tensor) {
 }  // namespace
 
 Argument Recorder::create_tensor_arg(const at::Tensor& tensor) {
-  if (!known_.contains(tensor.unsafeGetTensorImpl()))
+  if (tensor.unsafeGetTensorImpl()->is_wrapped_number() && !known_.find(tensor))
     if (auto number = wrapped_number(tensor)) return *std::move(number);
   return detached(tensor, node_of(tensor));
 }
 
 Node& Recorder::node_of(const at::Tensor& tensor) {
-  if (auto found = known_.find(tensor.unsafeGetTensorImpl()); found != known_.end()) {
-    if (Node* constant = constant_if_filled(tensor, *found->second)) return *constant;
-    if (gradients_) refuse_hidden_gradient(tensor, *found->second);
-    return *found->second;
+  if (const KnownTensors::Entry* known = known_.find(tensor)) {
+    Node& node = *known->node;
+    if (Node* constant = constant_if_filled(tensor, node)) return *constant;
+    if (gradients_) refuse_hidden_gradient(tensor, node);
+    return node;
   }
   if (auto found = attributes_.find(tensor.unsafeGetTensorImpl()); found != attributes_.end()) {
     Node& node = graph_->get_attr(found->second);
@@ -217,11 +218,13 @@ void Recorder::expose(const TraceArg& result) {
 // Tensor::contiguous is no operator where there is nothing to do: of a contiguous input the graph
 // shares the memory, where the program would have made a copy of another one.
 void Recorder::assume_layouts() {
-  for (const auto& [tensor, history] : inputs_)
-    if (tensor.has_storage() && exposed_.contains(storage_of(tensor)) && tensor.is_contiguous())
+  for (const auto& [tensor, history, storage] : inputs_) {
+    const KnownTensors::Entry* known = known_.find(tensor);
+    if (known && storage && exposed_.contains(storage) && tensor.is_contiguous())
       assumptions_.push_back(
-          {Assumption::Kind::kLayout, std::string(known_.at(tensor.unsafeGetTensorImpl())->name()) +
-                                          " is contiguous; its memory is written or returned"});
+          {Assumption::Kind::kLayout,
+           std::string(known->node->name()) + " is contiguous; its memory is written or returned"});
+  }
 }
 
 Recording Recorder::finish() {
@@ -231,15 +234,18 @@ Recording Recorder::finish() {
                        "the program gave other memory to " +
                            str_repr(attributes_.at(tensor.unsafeGetTensorImpl())) +
                            " (set_data): use copy_, which the graph can repeat");
+  for (const auto& [tensor, history, storage] : inputs_)
+    if (!sets_storages_ && storage && storage_of(tensor) != storage)
+      throw TraceError(ErrorCode::kBadArgument,
+                       "the program gave other memory to an input, a " + describe(tensor) +
+                           " (set_data): use copy_, which the graph can repeat");
   // An input that was written to now has a history, which keeps what its backward needs.
   const bool has_history = std::any_of(inputs_.begin(), inputs_.end(), [](const auto& input) {
-    return history_of(input.first) != input.second;
+    return history_of(input.tensor) != input.history;
   });
   assume_layouts();
-  known_.clear();
-  storages_.clear();
-  keep_.clear();
   inputs_.clear();
+  attribute_tensors_.clear();
   for (const auto& [tensor, node] : made_)
     if (!has_history && tensor.use_count() > 0)
       assume(Assumption::Kind::kKept,
@@ -260,7 +266,8 @@ Recording Recorder::finish() {
 
 void Recorder::name_attribute(const std::string& path, const at::Tensor& tensor) {
   if (!tensor.defined()) return;
-  keep_.push_back(tensor);
+  if (path.starts_with(kConstantPrefix)) taken_names_.insert(path);
+  attribute_tensors_.push_back(tensor);
   if (!attributes_.emplace(tensor.unsafeGetTensorImpl(), path).second || !tensor.has_storage())
     return;
   attribute_storages_.emplace(storage_of(tensor), tensor);
@@ -269,10 +276,8 @@ void Recorder::name_attribute(const std::string& path, const at::Tensor& tensor)
 
 void Recorder::track(const at::Tensor& tensor, Node& node) {
   if (!tensor.defined()) return;
-  keep_.push_back(tensor);
-  known_[tensor.unsafeGetTensorImpl()] = &node;
+  known_.add(tensor, node);
   if (detail_.sizes) sizes_[&node] = tensor.sizes().vec();
-  if (tensor.has_storage()) storages_[storage_of(tensor)].push_back(tensor);
 }
 
 void Recorder::track_result(const c10::FunctionSchema& schema, const c10::IValue& result,
@@ -282,7 +287,7 @@ void Recorder::track_result(const c10::FunctionSchema& schema, const c10::IValue
     const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
     // An operand that the operator gives back: without gradients, the graph's is a detached alias.
     if (detaching_ && detached_.contains(impl)) return;
-    if (!known_.contains(impl) && !attributes_.contains(impl))
+    if (!known_.find(tensor) && !attributes_.contains(impl))
       made_.emplace_back(tensor.getIntrusivePtr(), &made);
     track(tensor, made);
   };
@@ -354,9 +359,9 @@ void Recorder::assume_sizes(const c10::OperatorHandle& op, c10::ArrayRef<c10::IV
          where);
   const std::optional<std::int64_t> dim = dimension_of_items(op, args);
   for (const at::Tensor& tensor : tensors) {
-    const auto known = known_.find(tensor.unsafeGetTensorImpl());
-    if (known == known_.end()) continue;
-    ValueSized& value = value_sizes_.emplace_back(ValueSized{known->second, {}, where});
+    const KnownTensors::Entry* known = known_.find(tensor);
+    if (!known) continue;
+    ValueSized& value = value_sizes_.emplace_back(ValueSized{known->node, {}, where});
     for (std::int64_t i = 0; i < tensor.dim(); ++i)
       if (!dim || i == (*dim < 0 ? *dim + tensor.dim() : *dim))
         value.sizes.emplace_back(i, tensor.size(i));
@@ -387,7 +392,7 @@ void Recorder::mark_written(const c10::FunctionSchema& schema, c10::ArrayRef<c10
       exposed_.insert(storage_of(tensor));
       has_effects_ |= attribute_storages_.contains(storage_of(tensor)) ||
                       std::ranges::any_of(inputs_, [&](const auto& input) {
-                        return input.first.is_alias_of(tensor);
+                        return input.tensor.is_alias_of(tensor);
                       });
     };
     if (args[i].isTensor()) write(args[i].toTensor());
@@ -428,42 +433,33 @@ Node* Recorder::constant_if_filled(const at::Tensor& tensor, Node& node) {
 // Tensor::data, variable_data and set_data alias a known tensor without an operator.
 Node* Recorder::alias_of_known(const at::Tensor& tensor) {
   if (!tensor.has_storage()) return nullptr;
-  const StorageKey storage = storage_of(tensor);
-  auto same_geometry = [&](const at::Tensor& other) {
-    return other.sizes() == tensor.sizes() && other.strides() == tensor.strides() &&
-           other.storage_offset() == tensor.storage_offset() && other.dtype() == tensor.dtype() &&
-           other.is_conj() == tensor.is_conj() && other.is_neg() == tensor.is_neg();
-  };
-  const at::Tensor* source = nullptr;
-  bool shares_memory = false;
-  if (auto found = storages_.find(storage); found != storages_.end()) {
-    shares_memory = true;
-    for (const at::Tensor& other : found->second)
-      if (same_geometry(other)) source = &other;
-  }
-  if (auto found = attribute_storages_.find(storage);
-      !source && found != attribute_storages_.end()) {
-    shares_memory = true;
-    if (same_geometry(found->second)) source = &found->second;
-  }
-  if (source) {
-    // Factories of torch:: wrap what at:: made, which then nobody else holds: one value.
-    const bool is_only_handle = source->use_count() == kOwnReferences;
+  const auto attribute = attribute_storages_.find(storage_of(tensor));
+  const bool is_attribute = attribute != attribute_storages_.end();
+  if (const KnownTensors::Entry* source = known_.find_alias(tensor)) {
+    Node& node = *source->node;
+    if (Node* constant = constant_if_filled(tensor, node)) return constant;
+    // Factories of torch:: wrap what at:: made, which then nobody holds: one value.
+    const bool is_detached = !source->requires_grad && !tensor.requires_grad();
     // Below autograd, views and saved values are other handles of what an operator gave.
-    const bool is_detached = !source->requires_grad() && !tensor.requires_grad();
-    if (!options_.pre_dispatch || (is_only_handle && is_detached)) {
-      Node& node = node_of(*source);
+    if (!options_.pre_dispatch || (!source->is_alive() && is_detached)) {
       made_.emplace_back(tensor.getIntrusivePtr(), &node);
       track(tensor, node);
       return &node;
     }
-    Node& node = graph_->call_function("aten::detach", {node_of(*source)});
-    track(tensor, node);
-    return &node;
+    Node& alias = graph_->call_function("aten::detach", {node});
+    track(tensor, alias);
+    return &alias;
+  }
+  if (is_attribute &&
+      same_geometry(*attribute->second.unsafeGetTensorImpl(), *tensor.unsafeGetTensorImpl())) {
+    Node& node = node_of(attribute->second);
+    Node& alias = options_.pre_dispatch ? graph_->call_function("aten::detach", {node}) : node;
+    track(tensor, alias);
+    return &alias;
   }
   // A constant from outside may well be a view of something; of a value of this program it is
   // not.
-  if (!shares_memory || tensor.numel() == 0) return nullptr;
+  if ((!is_attribute && !known_.knows_memory(tensor)) || tensor.numel() == 0) return nullptr;
   throw TraceError(ErrorCode::kBadArgument,
                    "the program uses a " + describe(tensor) +
                        " that shares memory with a value of the graph but was made outside of the "
@@ -488,13 +484,9 @@ Node& Recorder::own_constant(const at::Tensor& tensor, std::string_view why) {
 }
 
 Node& Recorder::stored_constant(const at::Tensor& tensor, std::string_view why) {
-  const auto is_taken = [&](const std::string& path) {
-    return std::any_of(attributes_.begin(), attributes_.end(),
-                       [&](const auto& attribute) { return attribute.second == path; });
-  };
   std::string path;
-  for (std::size_t i = constants_.size(); path.empty() || is_taken(path); ++i)
-    path = "_tensor_constant" + std::to_string(i);
+  for (std::size_t i = constants_.size(); path.empty() || taken_names_.contains(path); ++i)
+    path = std::string(kConstantPrefix) + std::to_string(i);
   constants_.emplace_back(path, tensor);
   assumptions_.push_back({Assumption::Kind::kConstant,
                           path + " is a " + describe(tensor) + " that " + std::string(why),

@@ -13,6 +13,7 @@
 
 #include "fx/capture/called_modules.h"
 #include "fx/capture/empty_memory.h"
+#include "fx/capture/known_tensors.h"
 #include "fx/capture/make_fx.h"
 #include "fx/capture/recording.h"
 #include "fx/capture/tracer.h"
@@ -25,10 +26,10 @@ namespace fx {
 
 /// Turns the operators that a program runs into a graph: what make_fx hands every operator to.
 /// Invariants:
-/// - known_ maps every live tensor that the program can hold to the node that gives it; keep_ holds
-///   the tensors, so that an address is never reused by another tensor during the capture.
-/// - storages_ lists the known tensors of every storage, so that an alias made behind the
-///   dispatcher (Tensor::data, set_data) is found instead of being taken for a constant.
+/// - known_ has every tensor that the program can hold and the node that gives it. An alias made
+///   behind the dispatcher (Tensor::data, set_data) is found there by its memory, instead of being
+///   taken for a constant.
+/// - Only inputs, attributes and constants are kept: other values live as long as in the program.
 /// - The graph has no state: where the program switched gradients off (NoGradGuard, backward), the
 ///   operands that require gradients are detached instead.
 class Recorder final : public TracerBase {
@@ -63,6 +64,11 @@ class Recorder final : public TracerBase {
 
  private:
   using StorageKey = const c10::StorageImpl*;
+  struct Input {
+    at::Tensor tensor;
+    const torch::autograd::Node* history;
+    StorageKey storage;
+  };
   struct AttributeMemory {
     at::Tensor tensor;
     StorageKey storage;
@@ -93,17 +99,17 @@ class Recorder final : public TracerBase {
   // Whether gradients are recorded at the start, and the graph is to have them.
   const bool gradients_;
   std::shared_ptr<Graph> graph_;
-  std::unordered_map<const c10::TensorImpl*, Node*> known_;
-  std::unordered_map<StorageKey, std::vector<at::Tensor>> storages_;
+  KnownTensors known_;
   std::unordered_map<const c10::TensorImpl*, std::string> attributes_;
+  std::vector<at::Tensor> attribute_tensors_;    // all that attributes_ has
+  std::unordered_set<std::string> taken_names_;  // of attributes, where constants might have them
   std::unordered_map<StorageKey, at::Tensor> attribute_storages_;
   std::vector<AttributeMemory> attribute_memory_;
   bool sets_storages_ = false;  // aten::set_ was recorded
   EmptyMemory empty_;
   bool detaching_ = false;  // the operator being recorded runs without gradients
   std::unordered_map<const c10::TensorImpl*, Node*> detached_;
-  std::vector<at::Tensor> keep_;
-  std::vector<std::pair<at::Tensor, const torch::autograd::Node*>> inputs_;  // with their history
+  std::vector<Input> inputs_;
   Node* last_input_ = nullptr;
   std::vector<std::pair<c10::weak_intrusive_ptr<c10::TensorImpl>, Node*>> made_;
   std::unordered_set<StorageKey> exposed_;  // written by the program, or behind its result

@@ -2,8 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include <sstream>
-
 #include "fx/base/error.h"
 #include "fx/base/text.h"
 
@@ -209,10 +207,16 @@ std::string describe(const Value& value) {
   if (value.isTensor()) {
     const at::Tensor& tensor = value.toTensor();
     if (!tensor.defined()) return "undefined Tensor";
-    std::ostringstream out;
-    out << "Tensor " << short_dtype_name(tensor.scalar_type()) << tensor.sizes();
-    if (!tensor.device().is_cpu()) out << " " << tensor.device();
-    return out.str();
+    std::string out = "Tensor ";
+    out += short_dtype_name(tensor.scalar_type());
+    out += '[';
+    for (const std::int64_t size : tensor.sizes()) {
+      if (out.back() != '[') out += ", ";
+      out += std::to_string(size);
+    }
+    out += ']';
+    if (!tensor.device().is_cpu()) out += " " + tensor.device().str();
+    return out;
   }
   if (value.isNone()) return "None";
   if (value.isBool()) return "bool";

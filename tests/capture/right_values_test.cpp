@@ -234,6 +234,56 @@ TEST(RightValues, detach) {
   EXPECT_TRUE(torch::equal(torch::autograd::grad({(*gm)(x).toTensor().sum()}, {x})[0], x.detach()));
 }
 
+TEST(RightValues, values_whose_memory_another_tensor_has) {
+  expect_right([](Tensor x, Tensor y) -> Tensors {
+    Tensor z = x * 2, w = y + 1;
+    z.set_data(w);
+    w.mul_(3);
+    return {z * 5, w - x};
+  });
+  expect_right([](Tensor x, Tensor y) -> Tensors {
+    Tensor z = x * 2;
+    z.set_data(torch::ones({4, 4}));
+    z.set_data((x + y).t());
+    return {z * 5, z.t() + y};
+  });
+  // What made the value is gone when it is used.
+  expect_right([](Tensor x, Tensor y) -> Tensors {
+    Tensor z = x.exp().data(), w = z;
+    for (int i = 0; i < 3; ++i) w = (w * y).variable_data();
+    return {z + w, w.add_(1), z.mul_(2)};
+  });
+  const auto keeps_no_gradient = [](Tensor x) { return (x * x).data() * x; };
+  auto gm = make_fx(keeps_no_gradient, {torch::rand({3}).requires_grad_()});
+  const Tensor x = torch::rand({3}).requires_grad_();
+  EXPECT_TRUE(
+      torch::equal(torch::autograd::grad({(*gm)(x).toTensor().sum()}, {x})[0], (x * x).detach()));
+  EXPECT_FX_ERROR(make_fx(
+                      [](Tensor a, Tensor b) {
+                        a.set_data(b * 2);
+                        return a + 1;
+                      },
+                      {torch::ones({2}), torch::ones({2})}),
+                  TraceError, kBadArgument, "gave other memory to an input");
+}
+
+TEST(RightValues, values_live_as_long_as_in_the_program) {
+  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> made;
+  const auto program = [&](Tensor x) {
+    for (int i = 0; i < 8; ++i) {
+      x = torch::cat({x, x * 2}).slice(0, 0, 100) + 1;
+      made.push_back(x.storage().getWeakStorageImpl());
+      // The one before it, and what lay between the two.
+      EXPECT_EQ(made.size() > 1 && !made[made.size() - 2].expired(), false) << i;
+    }
+    return x;
+  };
+  const Tensor x = torch::rand({100});
+  auto gm = make_fx(program, {x});
+  made.clear();
+  EXPECT_TRUE(torch::equal((*gm)(x).toTensor(), program(x)));
+}
+
 TEST(RightValues, lists_of_chunks) {
   expect_right([](Tensor x, Tensor y) -> Tensors {
     auto parts = x.chunk(2, 1);
