@@ -15,7 +15,7 @@ class KernelCode {
   KernelFunction function() const noexcept { return function_; }
   /// Number of lanes of its vectors.
   unsigned lanes() const noexcept { return lanes_; }
-  /// Number of vectors that it does beside each other, at most KernelShape::columns.
+  /// Number of vectors of columns that it does beside each other.
   unsigned columns() const noexcept { return columns_; }
 
  protected:
@@ -23,6 +23,9 @@ class KernelCode {
   unsigned lanes_ = 1;
   unsigned columns_ = 1;
 };
+
+/// Whether the loops of a row can be called one by one, see KernelArgs::phase.
+bool has_phases(const Nest& nest, const KernelShape& shape);
 
 /// What stages of a compilation look like, for people and tests.
 enum class CodeStage : std::uint8_t { kLlvm, kAssembly };

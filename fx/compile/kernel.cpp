@@ -165,14 +165,14 @@ Kernel::~Kernel() {
 const KernelCode* Kernel::code_for(const KernelShape& shape) const {
   std::size_t count = 0;
   for (const Code* code = codes_.load(std::memory_order_acquire); code; code = code->next.get()) {
-    if (code->shape == shape) return code->code.get();
+    if (code->shape.serves(shape)) return code->code.get();
     ++count;
   }
   if (count >= kMaxCodes) return nullptr;
   const std::lock_guard lock(mutex_);
   const Code* head = codes_.load(std::memory_order_acquire);
   for (const Code* code = head; code; code = code->next.get())
-    if (code->shape == shape) return code->code.get();
+    if (code->shape.serves(shape)) return code->code.get();
   auto made = std::make_unique<Code>();
   made->shape = shape;
   try {

@@ -20,19 +20,20 @@ struct KernelShape {
   bool lanes_reduced = false;
   /// The row has a second reduced axis, around that of the lanes.
   bool outer_reduced = false;
-  /// Long rows of an input do not follow each other in memory, as those of a half: the processor
-  /// does not see the next one coming.
+  /// Rows of an input do not follow each other in memory, as those of a half: the processor does
+  /// not see the next one coming.
   bool rows_apart = false;
-  /// Lanes along a kept axis: vectors beside each other at most that are done at a time.
-  std::uint8_t columns = 1;
-  /// With reductions: a call does one loop of one row, or a part of it, see KernelArgs::phase.
-  bool split = false;
   /// Much work for each of many elements: several vectors are done step by step beside each other.
+  /// Either code serves any number of elements; which one a kernel has is decided when it is made.
   bool interleaved = false;
   /// By operand. One that does not move along the lanes' axis is kZero.
   c10::SmallVector<LaneStride, 16> lane_strides = {};
 
-  friend bool operator==(const KernelShape&, const KernelShape&) = default;
+  /// Whether code made for this shape is right where `wanted` is: all but what is only faster.
+  bool serves(const KernelShape& wanted) const {
+    return lanes_reduced == wanted.lanes_reduced && outer_reduced == wanted.outer_reduced &&
+           rows_apart == wanted.rows_apart && lane_strides == wanted.lane_strides;
+  }
 };
 
 /// Dimensions of one operand that a load may index by values.
@@ -44,6 +45,9 @@ struct OperandStrides {
   std::int64_t outer = 0;
   std::int64_t reduce = 0;
 };
+
+/// KernelArgs::phase of whole rows.
+constexpr std::int64_t kAllPhases = -1;
 
 /// What a kernel is called with. It does rows [0, n_outer). Which axis the lanes run along is fixed
 /// when the kernel is made: without reductions the only other one; else the reduced axis, with
@@ -61,12 +65,14 @@ struct KernelArgs {
   std::int64_t n_lane;
   std::int64_t n_outer;
   std::int64_t n_reduce;
+  std::int64_t all_lanes;  ///< of the whole axis, of which n_lane may be a part
 
-  // Of KernelShape::split. Numbers lie as [reduction][column], eight bytes for each; the elements
-  // of a row follow each other in their own size. Without columns there is one.
-  std::int64_t phase = 0;        ///< which loop; their number: the values and stores of the row
-  const char* totals = nullptr;  ///< what the loops before it reduced to
-  char* partials = nullptr;      ///< gets what this part of the loop reduces to
+  // Of rows in parts (has_phases): a call does one loop of one row, or a part of it. Numbers lie as
+  // [reduction][column], eight bytes for each; the elements of a row follow each other in their own
+  // size. Without columns there is one.
+  std::int64_t phase = kAllPhases;  ///< which loop; their number: values and stores of the row
+  const char* totals = nullptr;     ///< what the loops before it reduced to
+  char* partials = nullptr;         ///< gets what this part of the loop reduces to
 };
 
 /// Returns 0, or kTrapped when an operation has no result: what was written then has no meaning.

@@ -13,9 +13,6 @@
 namespace fx::loops {
 namespace {
 
-// Bytes of a row after which hardware that reads ahead has to start anew.
-constexpr std::int64_t kLongRow = 2048;
-
 // Where it pays to make four times as much code: the processor sees so many instructions at once
 // that one vector after the other waits for its own results.
 constexpr std::int64_t kManyElements = 1 << 15;
@@ -163,7 +160,6 @@ bool Kernel::Call::choose_shape() {
       reduce_ = reduced[0];
       lane_ = kept_.back();
       kept_.pop_back();
-      shape_.columns = lane_.size >= 128 ? 8 : lane_.size >= 64 ? 4 : 1;
     }
   } else if (!kept_.empty()) {
     lane_ = kept_.back();
@@ -176,14 +172,14 @@ bool Kernel::Call::choose_shape() {
   for (std::size_t k = 0; k < count && !kept_.empty() && reduce_.size == 1; ++k) {
     const std::int64_t bytes = lane_.size * element_size(k);
     const std::int64_t outer = kept_.back().strides[k];
-    shape_.rows_apart |= nest_.operands[k].input >= 0 && bytes >= kLongRow && outer != 0 &&
-                         outer != bytes && shape_.lane_strides[k] == LaneStride::kUnit;
+    shape_.rows_apart |= nest_.operands[k].input >= 0 && outer != 0 && outer != bytes &&
+                         shape_.lane_strides[k] == LaneStride::kUnit;
   }
   std::int64_t elements = nest_.has_rows() ? 0 : lane_.size;
   for (const Axis& axis : kept_) elements *= axis.size;
   shape_.interleaved = elements >= kManyElements && lane_.size >= kLongLane &&
                        kernel_.work_ >= kMuchWork && kernel_.work_ <= kTooMuchWork;
-  shape_.split = !nest_.reductions.empty() && nest_.scans.empty() && worth_splitting();
+  split_ = has_phases(nest_, shape_) && worth_splitting();
   return true;
 }
 
@@ -256,7 +252,7 @@ void Kernel::Call::find_row(std::int64_t row, c10::SmallVectorImpl<char*>& point
 }
 
 std::int32_t Kernel::Call::run_all() {
-  if (shape_.split) return run_split();
+  if (split_) return run_split();
   std::int64_t rows = 1;
   for (const Axis& axis : kept_) rows *= axis.size;
   const std::int64_t row_work =
@@ -314,7 +310,8 @@ std::int32_t Kernel::Call::run_rows(std::int64_t begin, std::int64_t end, std::i
                   .scratch = scratch.data(),
                   .n_lane = lane_end - lane_begin,
                   .n_outer = 0,
-                  .n_reduce = reduce_.size};
+                  .n_reduce = reduce_.size,
+                  .all_lanes = lane_.size};
   const std::int64_t inner = kept_.empty() ? 1 : kept_.back().size;
   std::int32_t trapped = 0;
   for (std::int64_t row = begin; row < end;) {

@@ -68,6 +68,7 @@ class Kernel::Call {
   Axis reduce_;
   KernelShape shape_;
   const KernelCode* code_ = nullptr;
+  bool split_ = false;  // few long rows, in parts
   bool empty_ = false;  // nothing to compute
 };
 

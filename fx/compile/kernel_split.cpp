@@ -80,13 +80,18 @@ const Kernel::Call::Axis& Kernel::Call::cut_axis() const {
   return shape_.lanes_reduced && !shape_.outer_reduced ? lane_ : reduce_;
 }
 
+// Columns lie beside each other in the scratch rows only while one block of them is done. What a
+// scan carries goes through the whole row.
+bool has_phases(const Nest& nest, const KernelShape& shape) {
+  return !nest.reductions.empty() && nest.scans.empty() &&
+         (shape.lanes_reduced || nest.scratch.empty());
+}
+
 bool Kernel::Call::worth_splitting() const {
   std::int64_t rows = 1;
   for (const Axis& axis : kept_) rows *= axis.size;
   if (rows >= kFewRows || cut_axis().size < 2 * kPartUnit) return false;
-  // Columns lie beside each other in the scratch rows only while one block of them is done.
-  if (!shape_.lanes_reduced && (!nest_.scratch.empty() || lane_.size >= kFewRows * kPartUnit))
-    return false;
+  if (!shape_.lanes_reduced && lane_.size >= kFewRows * kPartUnit) return false;
   return lane_.size * reduce_.size * static_cast<std::int64_t>(kernel_.work_) >= 8 * kGrain;
 }
 
@@ -150,6 +155,7 @@ std::int32_t Kernel::Call::run_split() {
                             .n_lane = &cut == &lane_ ? n : lane_.size,
                             .n_outer = 1,
                             .n_reduce = &cut == &lane_ ? reduce_.size : n,
+                            .all_lanes = lane_.size,
                             .phase = static_cast<std::int64_t>(phase),
                             .totals = reinterpret_cast<char*>(totals.data()),
                             .partials = partial(part, 0)};

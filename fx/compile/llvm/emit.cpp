@@ -3,6 +3,7 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include "fx/base/error.h"
+#include "fx/compile/jit.h"
 #include "fx/compile/llvm/kernel_emitter.h"
 #include "fx/compile/llvm/loops.h"
 
@@ -45,7 +46,8 @@ KernelEmitter::KernelEmitter(::llvm::Module& module, const Nest& nest, const Ker
       ir_(module.getContext()),
       ops_(ir_, module, lanes_of(nest, target), target.wide),
       memory_(ir_, ops_, target.wide),
-      lanes_(ops_.lanes()) {
+      lanes_(ops_.lanes()),
+      has_phases_(has_phases(nest, shape)) {
   auto* type = ::llvm::FunctionType::get(ir_.getInt32Ty(), {ir_.getPtrTy()}, false);
   function_ = ::llvm::Function::Create(type, ::llvm::Function::ExternalLinkage, name, module);
   function_->setDoesNotThrow();
@@ -65,8 +67,6 @@ void KernelEmitter::run() {
     base_ = row_pointers_;
     if (!nest_.has_rows())
       emit_pointwise();
-    else if (shape_.split)
-      emit_phases();
     else if (shape_.lanes_reduced)
       emit_row();
     else
@@ -94,9 +94,12 @@ void KernelEmitter::load_arguments() {
   n_lane_ = field(args, offsetof(KernelArgs, n_lane), i64);
   n_outer_ = field(args, offsetof(KernelArgs, n_outer), i64);
   n_reduce_ = field(args, offsetof(KernelArgs, n_reduce), i64);
-  phase_argument_ = field(args, offsetof(KernelArgs, phase), i64);
-  totals_ = field(args, offsetof(KernelArgs, totals), pointer);
-  partials_ = field(args, offsetof(KernelArgs, partials), pointer);
+  all_lanes_ = field(args, offsetof(KernelArgs, all_lanes), i64);
+  if (has_phases_) {
+    phase_ = field(args, offsetof(KernelArgs, phase), i64);
+    totals_ = field(args, offsetof(KernelArgs, totals), pointer);
+    partials_ = field(args, offsetof(KernelArgs, partials), pointer);
+  }
   for (std::size_t k = 0; k < nest_.operands.size(); ++k) {
     // An index is a number in the place of a pointer.
     pointers_.push_back(
@@ -249,7 +252,7 @@ void KernelEmitter::steps(const std::vector<NestStep>& list, Value* mask,
         break;
       case NestStep::Kind::kKeep:
         memory_.store(scratch_address(step.slot, scratch), value(step.index),
-                      {.mask = shape_.split ? mask : nullptr});  // another thread's follow
+                      {.mask = has_phases_ ? mask : nullptr});  // another thread's follow
         break;
       case NestStep::Kind::kReload:
         values_[static_cast<std::size_t>(step.index)] =
@@ -267,11 +270,19 @@ void KernelEmitter::steps(const std::vector<NestStep>& list, Value* mask,
       }
       case NestStep::Kind::kStore: {
         const NestStore& s = nest_.stores[static_cast<std::size_t>(step.index)];
-        // Of a row in parts: once.
-        if (!s.element && phase_ >= 0 && phase_ < static_cast<int>(nest_.loops.size())) break;
-        LaneMemory::Selection selection{.mask = mask};
-        select(selection, static_cast<std::size_t>(s.operand), s.gathered.data());
-        memory_.store(address(static_cast<std::size_t>(s.operand)), value(s.value), selection);
+        const auto store = [&] {
+          LaneMemory::Selection selection{.mask = mask};
+          select(selection, static_cast<std::size_t>(s.operand), s.gathered.data());
+          memory_.store(address(static_cast<std::size_t>(s.operand)), value(s.value), selection);
+        };
+        // Of a row in parts once: kAllPhases and their number are what no loop has.
+        if (!s.element && has_phases_)
+          when(ir_,
+               ir_.CreateICmpUGE(phase_,
+                                 ir_.getInt64(static_cast<std::int64_t>(nest_.loops.size()))),
+               "store", store);
+        else
+          store();
         break;
       }
     }

@@ -21,7 +21,7 @@ struct KernelTarget {
 unsigned lanes_of(const Nest& nest, const KernelTarget& target);
 
 /// Number of vectors that the kernel does beside each other.
-unsigned columns_of(const Nest& nest, const KernelShape& shape);
+unsigned columns_of(const Nest& nest);
 
 /// The kernel of a nest as function `name` of `module`, of type KernelFunction.
 /// @throws Unsupported when the target lacks something.

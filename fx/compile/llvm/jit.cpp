@@ -59,6 +59,49 @@ std::unique_ptr<::llvm::LLVMContext> new_context() {
   return context;
 }
 
+// Target machines: a thread that compiles has one for itself. Making one takes as long as the code
+// of a short kernel.
+class MachinePool {
+ public:
+  explicit MachinePool(orc::JITTargetMachineBuilder builder) : builder_(std::move(builder)) {}
+
+  using Machine = std::unique_ptr<::llvm::TargetMachine>;
+  ::llvm::Expected<Machine> take() {
+    const std::lock_guard lock(mutex_);
+    if (free_.empty()) return builder_.createTargetMachine();
+    Machine machine = std::move(free_.back());
+    free_.pop_back();
+    return machine;
+  }
+  void put_back(Machine machine) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(std::move(machine));
+  }
+
+ private:
+  orc::JITTargetMachineBuilder builder_;
+  std::mutex mutex_;
+  std::vector<Machine> free_;
+};
+
+class PooledCompiler : public orc::IRCompileLayer::IRCompiler {
+ public:
+  PooledCompiler(MachinePool& pool, orc::IRSymbolMapper::ManglingOptions mangling)
+      : IRCompiler(mangling), pool_(pool) {}
+
+  ::llvm::Expected<std::unique_ptr<::llvm::MemoryBuffer>> operator()(
+      ::llvm::Module& module) override {
+    ::llvm::Expected<MachinePool::Machine> machine = pool_.take();
+    if (!machine) return machine.takeError();
+    auto object = orc::SimpleCompiler(**machine)(module);
+    pool_.put_back(std::move(*machine));
+    return object;
+  }
+
+ private:
+  MachinePool& pool_;
+};
+
 // The compiler of this process. Never destroyed: code may run until the very end.
 class Jit {
  public:
@@ -159,9 +202,11 @@ class Jit {
     orc::LLJITBuilder with;
     with.setJITTargetMachineBuilder(*builder_);
     with.setCompileFunctionCreator(
-        [](orc::JITTargetMachineBuilder machine)
+        [this](orc::JITTargetMachineBuilder machine)
             -> ::llvm::Expected<std::unique_ptr<orc::IRCompileLayer::IRCompiler>> {
-          return std::make_unique<orc::ConcurrentIRCompiler>(std::move(machine));
+          const auto mangling = orc::irManglingOptionsFromTargetOptions(machine.getOptions());
+          machines_.emplace(std::move(machine));
+          return std::make_unique<PooledCompiler>(*machines_, mangling);
         });
     ::llvm::Expected<std::unique_ptr<orc::LLJIT>> jit = with.create();
     if (!jit) throw Unsupported("no code can be made: " + text_of(jit.takeError()));
@@ -171,6 +216,7 @@ class Jit {
   std::string problem_;
   KernelTarget target_;
   std::optional<orc::JITTargetMachineBuilder> builder_;
+  std::optional<MachinePool> machines_;
   std::unique_ptr<orc::LLJIT> jit_;
   std::atomic<std::uint64_t> count_{0};
 };
@@ -183,7 +229,7 @@ class LlvmCode : public KernelCode {
     const std::string name = "fx_kernel";
     auto module = jit.build(*context, nest, shape, name);
     lanes_ = lanes_of(nest, jit.target());
-    columns_ = columns_of(nest, shape);
+    columns_ = columns_of(nest);
     library_ = &jit.new_library();
     try {
       function_ =
@@ -211,10 +257,8 @@ std::string key_of(const Nest& nest, const KernelShape& shape) {
   add(nest.axes.size());
   add(shape.lanes_reduced);
   add(shape.outer_reduced);
-  add(shape.split);
   add(shape.rows_apart);
   add(shape.interleaved);
-  add(shape.columns);
   for (std::size_t k = 0; k < nest.operands.size(); ++k) {
     add(nest.operands[k].type);
     add(shape.lane_strides[k]);
@@ -237,12 +281,19 @@ std::string key_of(const Nest& nest, const KernelShape& shape) {
   }
   for (const NestReduction& r : nest.reductions) {
     add(r.reduce);
+    add(r.type);
     add(r.input);
   }
+  for (const NestScan& scan : nest.scans) {
+    add(scan.reduce);
+    add(scan.in_order);
+  }
+  add(nest.scatters);
   add(nest.stores.size());
   for (const NestStore& s : nest.stores) {
     add(s.operand);
     add(s.value);
+    for (ValueId index : s.gathered) add(index);
   }
   return key;
 }

@@ -34,9 +34,8 @@ class KernelEmitter {
     Value* outer;
     Value* reduce;
   };
-  /// Does the elements at an index, all that are wanted at a time or the rest, with the
-  /// accumulators.
-  using Body = std::function<void(Value* index, bool rest, std::vector<Value*>& accumulators)>;
+  /// Does the elements at an index with the accumulators.
+  using Body = std::function<void(Value* index, std::vector<Value*>& accumulators)>;
   /// Where the row of a scratch slot has the elements that are being done.
   using Scratch = std::function<Value*(int)>;
 
@@ -73,9 +72,17 @@ class KernelEmitter {
   void emit_columns();
 
   // With reductions.
-  void emit_phases();
-  bool in_phase(std::size_t s) const { return phase_ < 0 || static_cast<int>(s) == phase_; }
-  bool before_phase(std::size_t s) const { return phase_ >= 0 && static_cast<int>(s) < phase_; }
+  /// Does loop `s` by `loop`, which gives what it reduces to. Of a call that does one loop alone,
+  /// those before are read by `load`; behind its own it does `store`, and the rest of the row is
+  /// left out: it goes on at `row_end`. Without phases (no `row_end`) just the loop.
+  struct Phase {
+    std::function<std::vector<Value*>()> loop;
+    std::function<std::vector<Value*>()> load;
+    std::function<void(const std::vector<Value*>&)> store;
+  };
+  std::vector<Value*> in_phase(std::size_t s, ::llvm::BasicBlock* row_end, const Phase& phase);
+  ::llvm::BasicBlock* begin_phases();
+  void end_phases(::llvm::BasicBlock* row_end);
   LaneMemory::Address total_address(Value* memory, std::size_t reduction, Value* column);
   struct Column;
   bool is_element(std::size_t operand) const;
@@ -83,16 +90,18 @@ class KernelEmitter {
   std::vector<Value*> identities(const std::vector<const NestReduction*>& reductions) const;
   std::vector<Value*> combined(const std::vector<const NestReduction*>& reductions,
                                const std::vector<Value*>& a, const std::vector<Value*>& b);
-  std::vector<Value*> blocked_loop(const std::vector<const NestReduction*>& reductions, Value* end,
-                                   std::int64_t step, const std::vector<Value*>& start,
-                                   const CarriedBody& body);
-  std::vector<Value*> unrolled_loop(const std::vector<const NestReduction*>& reductions, Value* n,
-                                    unsigned step, unsigned unroll,
+  std::vector<Value*> blocked_loop(const std::vector<const NestReduction*>& reductions,
+                                   Value* begin, Value* end, std::int64_t step,
+                                   const std::vector<Value*>& carried,
+                                   const std::vector<Value*>& start, const CarriedBody& body);
+  std::vector<Value*> unrolled_loop(const std::vector<const NestReduction*>& reductions,
+                                    Value* main_end, unsigned step, unsigned unroll,
                                     const std::vector<Value*>& start, const Body& body);
-  void emit_row_loop(std::size_t s);
+  Value* multiple_of(Value* n, std::int64_t chunk);
+  std::vector<Value*> emit_row_loop(std::size_t s);
   std::vector<Value*> reduce_line(std::size_t s,
                                   const std::vector<const NestReduction*>& reductions);
-  void emit_column_block(Value* first, unsigned width, Value* mask);
+  void emit_column_block(Value* first, unsigned width, Value* few, Value* mask);
 
   ::llvm::Module& module_;
   const Nest& nest_;
@@ -126,10 +135,11 @@ class KernelEmitter {
   };
   std::vector<Carry> carries_;   // by value
   std::vector<Value*> reduced_;  // by reduction
-  Value* phase_argument_ = nullptr;
+  Value* all_lanes_ = nullptr;
+  bool has_phases_;
+  Value* phase_ = nullptr;
   Value* totals_ = nullptr;
   Value* partials_ = nullptr;
-  int phase_ = -1;                               // of KernelShape::split: whose code is being made
   bool prefetches_ = false;                      // what the next row reads, while this one is read
   std::vector<bool> uniform_;                    // by value
   const std::vector<Value*>* shared_ = nullptr;  // by value: those that are uniform are there
