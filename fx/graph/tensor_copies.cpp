@@ -4,6 +4,8 @@
 #include <ATen/ops/_conj.h>
 #include <ATen/ops/_neg_view.h>
 #include <ATen/ops/empty.h>
+#include <torch/csrc/autograd/functions/basic_ops.h>
+#include <torch/csrc/autograd/variable.h>
 
 namespace fx {
 namespace {
@@ -37,6 +39,15 @@ c10::Storage copied(const c10::Storage& memory, const at::Tensor& tensor,
       .storage();
 }
 
+// What an operator gave may be written to while gradients are recorded, and a leaf may not. Behind
+// the copy the gradient ends.
+void become_result(const at::Tensor& copy) {
+  const auto node = c10::make_intrusive<torch::autograd::Error>(
+      "what this copy was made of is no part of its graph");
+  const auto number = static_cast<std::uint32_t>(node->add_input_metadata(copy));
+  torch::autograd::impl::set_gradient_edge(copy, {node, number});
+}
+
 }  // namespace
 
 const void* memory_key(const at::Tensor& tensor) {
@@ -68,7 +79,10 @@ at::Tensor TensorCopies::operator()(const at::Tensor& tensor) {
   at::Tensor& copy = tensors_[tensor.unsafeGetTensorImpl()];
   if (!copy.defined()) {
     copy = data_of(tensor);
-    copy.set_requires_grad(tensor.requires_grad());
+    if (tensor.requires_grad() && !tensor.is_leaf())
+      become_result(copy);
+    else
+      copy.set_requires_grad(tensor.requires_grad());
   }
   return copy;
 }
