@@ -164,6 +164,7 @@ class FusionPlanner {
     bool expensive = false;
     bool faster = false;  // than the operator: in vectors, not element by element
     bool as_good = false;
+    bool repeats = false;         // computed elements, as interpolation does
     std::map<ExprId, int> reads;  // through other indices
     std::optional<Domain> reducing;
     for (std::size_t id = first; id < program.size(); ++id) {
@@ -176,6 +177,8 @@ class FusionPlanner {
       }
       if (e.kind == Expr::Kind::kPad || e.kind == Expr::Kind::kGather) ++operations;
       if (e.kind == Expr::Kind::kPad || e.kind == Expr::Kind::kView) ++reads[e.args[0]];
+      repeats |= e.kind == Expr::Kind::kGather && program[e.args[0]].kind != Expr::Kind::kInput &&
+                 elements_of(e) >= 2 * elements_of(program[e.args[0]]);
       info.joins_parts |= e.kind == Expr::Kind::kPad;
       if (e.kind == Expr::Kind::kScan) {
         if (e.in_order && e.reduced.back()) {
@@ -224,8 +227,9 @@ class FusionPlanner {
       reducing = std::move(domain);
     }
     info.has_windows =
-        operations > 0 &&
-        std::any_of(reads.begin(), reads.end(), [](const auto& read) { return read.second > 2; });
+        repeats || (operations > 0 && std::any_of(reads.begin(), reads.end(), [](const auto& read) {
+                      return read.second > 2;
+                    }));
     info.joins_parts &= !info.has_windows;
     // Nothing is computed: a view, a copy, a constant. It is read where it is used, and never a
     // result of a kernel, since it may have to share memory with its argument.
@@ -256,6 +260,13 @@ class FusionPlanner {
                                  (arithmetic >= 3 || (expensive && operations >= 2)));
   }
 
+  // In the example.
+  std::int64_t elements_of(const Expr& expr) const {
+    std::int64_t count = 1;
+    for (Dim dim : expr.dims) count *= lowering_.program().shapes().example(dim);
+    return count;
+  }
+
   // Operators that `make bench-ops` finds as fast as their kernels, or faster.
   static bool is_as_good(const Node& node) {
     static constexpr std::string_view kNames[] = {"lerp", "round", "special_round", "tril", "triu"};
@@ -264,7 +275,11 @@ class FusionPlanner {
       name = name.substr(space + 2, name.find('.', space) - space - 2);
     else
       name.remove_prefix(name.rfind('.') + 1);
-    return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+    if (std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames)) return true;
+    // Halves that are gathered along short rows.
+    const TensorMeta* meta = tensor_meta(node);
+    return name.find("upsample") != std::string_view::npos && meta && meta->dim() > 0 &&
+           c10::elementSize(meta->dtype) == 2 && meta->stride.back() == 1;
   }
 
   // Of the node and all tensors that it reads.

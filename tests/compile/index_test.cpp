@@ -386,5 +386,81 @@ TEST(Index, ScattersAreOfOneMindOnAnyNumberOfThreads) {
   }
 }
 
+// Interpolation by powers of two is a choice of elements, for all sizes; eager computes the places
+// in floats, and in whatever type it likes for halves.
+TEST(Index, NearestNeighboursAreRepeated) {
+  using Scales = std::vector<double>;
+  const auto twice = [](const at::Tensor& x) {
+    return at::upsample_nearest2d(x, std::nullopt, Scales{2, 2});
+  };
+  const auto image = [](std::int64_t c, std::int64_t h, std::int64_t w, at::ScalarType type) {
+    return torch::randn({2, c, h, w}).to(type);
+  };
+  for (const auto type : {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf}) {
+    const Program up = [&](const Tensors& x) { return twice(x[0]) * 2; };
+    const Compiled fast = check(up, {{image(3, 5, 7, type)},
+                                     {image(2, 33, 700, type)},
+                                     {image(4, 2, 3001, type)},
+                                     {image(3, 40, 2, type)}});
+    EXPECT_EQ(kernels_without_fallback(fast), 1u) << fast.explain();
+    EXPECT_EQ(fast.num_kernel_codes(), 1u);
+    check(up, {{image(6, 5, 7, type).contiguous(at::MemoryFormat::ChannelsLast)},
+               {image(6, 9, 4, type).transpose(2, 3)},
+               {image(6, 9, 4, type).slice(3, 0, 4, 2)}});
+    const Compiled alone = check([&](const Tensors& x) { return twice(x[0]); },
+                                 {{image(3, 5, 7, type)}, {image(3, 8, 9, type)}});
+    EXPECT_EQ(kernels(alone), at::elementSize(type) == 2 ? 0u : 1u) << alone.explain();
+    // Neither the sizes that are given nor the scales are those of all sizes.
+    check([](const Tensors& x) { return at::upsample_nearest2d(x[0], {10, 28}, 2.0, 4.0); },
+          {{image(3, 5, 7, type)}, {image(3, 5, 7, type)}});
+    check(
+        [](const Tensors& x) {
+          return at::relu(at::_upsample_nearest_exact2d(x[0], std::nullopt, Scales{8, 1})) + x[1];
+        },
+        {{image(1, 3, 5, type), torch::randn({24, 5}).to(type)},
+         {image(1, 3, 5, type), torch::randn({24, 1}).to(type)}});
+    check(
+        [](const Tensors& x) {
+          return at::_upsample_nearest_exact1d(x[0] * 2, std::nullopt, Scales{4}) * 3;
+        },
+        {{torch::randn({2, 3, 17}).to(type)}, {torch::randn({2, 3, 20000}).to(type)}});
+    check([](const Tensors& x) { return at::upsample_nearest1d(x[0], {34}) * 3 + 1; },
+          {{torch::randn({2, 3, 17}).to(type)}, {torch::randn({4, 1, 17}).to(type)}});
+  }
+  // Longer than what floats count exactly: the operator, whatever it gives.
+  const at::Tensor x = torch::randn({1, 1, 5});
+  const Compiled fast = check(
+      [](const Tensors& t) {
+        return at::upsample_nearest1d(t[0], std::nullopt, Scales{2}) * 2 + 1;
+      },
+      {{x}, {torch::randn({1, 1, 140000})}});
+  EXPECT_THAT(fast.explain(), HasSubstr(" of machine code, 2 of operators")) << fast.explain();
+}
+
+TEST(Index, WhatInterpolationRepeatsIsComputedOnce) {
+  const Program program = [](const Tensors& x) {
+    return at::upsample_nearest2d(torch::exp(x[0]) * 2, std::nullopt, std::vector<double>{2, 2}) +
+           x[1];
+  };
+  const Compiled fast =
+      check(program, {{torch::randn({2, 3, 8, 9}), torch::randn({2, 3, 16, 18})}});
+  EXPECT_EQ(kernels_without_fallback(fast), 2u) << fast.explain();
+}
+
+TEST(Index, OtherInterpolationIsLeftToItsOperators) {
+  const at::Tensor x = torch::randn({2, 3, 6, 8});
+  const std::vector<double> half{1.5, 1.5}, uneven{2, 3};
+  for (const Program& program :
+       {Program([&](const Tensors& t) { return at::upsample_nearest2d(t[0], std::nullopt, half); }),
+        Program(
+            [&](const Tensors& t) { return at::upsample_nearest2d(t[0], std::nullopt, uneven); }),
+        Program([](const Tensors& t) { return at::upsample_nearest2d(t[0], {3, 4}); }),
+        Program([](const Tensors& t) { return at::upsample_nearest2d(t[0], {12, 16}, 2.0, 2.5); }),
+        Program([](const Tensors& t) { return at::upsample_bilinear2d(t[0], {12, 16}, false); })}) {
+    const Compiled fast = check(program, {{x}});
+    EXPECT_EQ(fast.num_kernel_codes(), 0u) << fast.explain();
+  }
+}
+
 }  // namespace
 }  // namespace fx

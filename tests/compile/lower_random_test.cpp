@@ -49,6 +49,9 @@ bool may_refuse(const std::string& op, const std::string& reason, const Stack& a
       {"pool", "windows of different sizes"},
       {"pool", "windows of more than 16 elements"},
       {"cum", "a scan as bool"},
+      {"upsample", "interpolation by other factors"},
+      {"upsample", "interpolation of integers"},
+      {"upsample", "a copy"},
       {"scatter", "a tensor without dimensions"},
       {"scatter", "an index of other dimensions"},  // of nothing
       {"scatter", "a scatter of means"},

@@ -35,6 +35,7 @@ bool sums_squares(const std::string& op) {
 /// Of any kind.
 bool is_pool1d(const std::string& op) { return op.find("pool1d") != std::string::npos; }
 bool is_pool2d(const std::string& op) { return op.find("pool2d") != std::string::npos; }
+bool is_upsample(const std::string& op) { return op.find("upsample_") != std::string::npos; }
 
 }  // namespace
 
@@ -46,6 +47,10 @@ c10::ScalarType ArgMaker::dtype() {
 ArgMaker::Sizes ArgMaker::large_sizes() {
   const std::int64_t n = elements_;
   const auto square = static_cast<std::int64_t>(std::sqrt(static_cast<double>(n) / 32));
+  if (is_upsample(op_))
+    return op_.ends_with("1d")
+               ? pick<Sizes>({{4, 8, n / 64}, {8, n / 1024, 64}})
+               : pick<Sizes>({{2, 16, square / 2, square / 2}, {1, 32, square, square / 4}});
   if (is_pool1d(op_)) return pick<Sizes>({{4, 8, n / 32}, {8, n / 8}, {8, n / 512, 64}});
   if (is_pool2d(op_)) return pick<Sizes>({{2, 16, square, square}, {32, square, square}});
   if (norm_operators().contains(op_))
@@ -64,6 +69,10 @@ ArgMaker::Sizes ArgMaker::base_sizes() {
     return op_.ends_with("1d")
                ? pick<Sizes>({{2, 12}, {2, 3, 7}, {1, 1, 4}, {2, 1, 40}})
                : pick<Sizes>({{3, 6, 4}, {2, 3, 6, 8}, {1, 1, 4, 4}, {2, 1, 5, 40}});
+  if (is_upsample(op_))
+    return op_.ends_with("1d")
+               ? pick<Sizes>({{2, 3, 7}, {1, 1, 4}, {2, 1, 40}, {2, 3, 1}, {2, 0, 3}})
+               : pick<Sizes>({{2, 3, 7, 8}, {1, 1, 4, 4}, {2, 1, 5, 40}, {2, 3, 1, 1}});
   if (is_pool1d(op_)) return pick<Sizes>({{3, 9}, {2, 3, 7}, {1, 1, 4}, {2, 1, 40}});
   if (is_pool2d(op_)) return pick<Sizes>({{3, 9, 7}, {2, 3, 7, 8}, {1, 1, 4, 4}, {2, 1, 5, 40}});
   if (norm_operators().contains(op_))
@@ -388,7 +397,27 @@ c10::IValue ArgMaker::of_index(const std::string& name, Conversion conversion) {
   return {};
 }
 
+c10::IValue ArgMaker::of_upsample(const std::string& name, bool& known) {
+  const std::size_t count = op_.ends_with("1d") ? 1 : 2;
+  if (name == "output_size") {
+    factor_ = pick({1.0, 2.0, 2.0, 2.0, 4.0, 1.5, 3.0});
+    Sizes out;
+    for (std::size_t d = 0; d < count; ++d)
+      out.push_back(static_cast<std::int64_t>(
+          static_cast<double>(sizes_[sizes_.size() - count + d]) * factor_));
+    return by_scales_ ? c10::IValue() : c10::IValue(out);
+  }
+  if (name == "scale_factors")
+    return by_scales_ ? c10::IValue(std::vector<double>(count, factor_)) : c10::IValue();
+  known = name.starts_with("scales");
+  if (known && chance(0.5)) return chance(0.9) ? factor_ : 1.75;
+  return {};
+}
+
 c10::IValue ArgMaker::named(const std::string& name, Conversion conversion, bool& known) {
+  known = true;
+  if (is_upsample(op_))
+    if (c10::IValue value = of_upsample(name, known); known) return value;
   known = true;
   if (c10::IValue value = of_index(name, conversion); !value.isNone()) return value;
   const std::int64_t rank = first_.defined() ? first_.dim() : 0;
@@ -552,7 +581,8 @@ Stack ArgMaker::make(const Overload& overload) {
   normalized_ = 1 + below(std::max<std::int64_t>(1, static_cast<std::int64_t>(sizes_.size()) - 1));
   if (op_ == "prod" || op_.find("adaptive_avg") != std::string::npos)
     tame_ = true;  // what overflows on the way depends on the order
-  if (is_pool1d(op_) || is_pool2d(op_))
+  by_scales_ = overload.handle.schema().overload_name() == "vec" && chance(0.6);
+  if (is_pool1d(op_) || is_pool2d(op_) || is_upsample(op_))
     type_ = pick({at::kFloat, at::kFloat, at::kDouble, at::kBFloat16, at::kHalf, at::kLong});
   if (norm_operators().contains(op_)) {
     tame_ = elements_ > 0 || chance(0.8);

@@ -48,6 +48,8 @@ class ArgMaker {
   c10::IValue dim_list();
   /// Of operators that read elements elsewhere; None for what they have not.
   c10::IValue of_index(const std::string& name, Conversion conversion);
+  /// Of interpolation.
+  c10::IValue of_upsample(const std::string& name, bool& known);
   c10::IValue tensor_list(bool optional);
   at::Tensor indices(std::int64_t size, const Sizes& sizes);
   c10::IValue new_sizes(const std::string& op);
@@ -67,6 +69,8 @@ class ArgMaker {
   Sizes index_sizes_;     // of an index, or of what it chooses
   std::int64_t dim_ = 0;  // the last one made
   std::int64_t normalized_ = 1;
+  double factor_ = 1;       // of an interpolation, whose result has other sizes
+  bool by_scales_ = false;  // which are all that is given
   bool tame_ = false;       // no special values
   bool no_lowest_ = false;  // of integers
 };
