@@ -188,7 +188,7 @@ class FusionPlanner {
         }
         // Sums of adjacent elements take as long as eager's.
         const bool better =
-            !e.reduced.back() || e.reduce == Reduce::kMax || e.reduce == Reduce::kMin;
+            !e.reduced.back() || (e.reduce != Reduce::kSum && e.reduce != Reduce::kProd);
         faster |= better;
         as_good |= !better;
       }

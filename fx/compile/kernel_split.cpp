@@ -39,8 +39,10 @@ T combined(Reduce reduce, T a, T b) {
       return a != 0 || b != 0;
     case Reduce::kAll:
       return a != 0 && b != 0;
+    case Reduce::kLogAddExp:
+      break;
   }
-  FX_ASSERT(false, "unknown reduction");
+  FX_ASSERT(false, "no reduction of parts");
 }
 
 // `into[i]` for n values, each with that of `from`.

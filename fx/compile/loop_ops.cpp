@@ -70,6 +70,8 @@ std::string_view to_string(Reduce reduce) {
       return "any";
     case Reduce::kAll:
       return "all";
+    case Reduce::kLogAddExp:
+      return "logaddexp";
   }
   return "?";
 }

@@ -30,6 +30,7 @@ enum class Reduce : std::uint8_t {
   kMin,
   kAny,  ///< of bool
   kAll,
+  kLogAddExp,  ///< log(exp(a) + exp(b)), NaN if there is one; in scans only
 };
 std::string_view to_string(Reduce reduce);
 

@@ -17,6 +17,11 @@ std::optional<std::int64_t> scanned_dim(const Call& call, const Num& x) {
   return dim;
 }
 
+c10::ScalarType carried_type(c10::ScalarType type) {
+  if (!is_floating(type)) return c10::ScalarType::Long;
+  return c10::isReducedFloatingType(type) ? c10::ScalarType::Float : c10::ScalarType::Double;
+}
+
 // Sums and products are carried in a wider type, and rounded for each element.
 Tensors cumulative(const Call& call, Reduce reduce) {
   const Num self = call.tensor("self");
@@ -24,11 +29,7 @@ Tensors cumulative(const Call& call, Reduce reduce) {
       call.dtype().value_or(is_floating(self.type()) ? self.type() : c10::ScalarType::Long);
   if (is_bool(type)) call.unsupported("a scan as bool");
   const std::optional<std::int64_t> dim = scanned_dim(call, self);
-  const c10::ScalarType wide = !is_floating(type) ? c10::ScalarType::Long
-                               : type == c10::ScalarType::BFloat16 || type == c10::ScalarType::Half
-                                   ? c10::ScalarType::Float
-                                   : c10::ScalarType::Double;
-  const Num x = self.cast(type).cast(wide);
+  const Num x = self.cast(type).cast(carried_type(type));
   if (!dim) {
     // Eager starts from 0, unless there are no dimensions.
     return result(reduce == Reduce::kSum && x.dim() > 0 ? x + 0 : x, type);
@@ -66,6 +67,17 @@ Tensors extremum_so_far(const Call& call, Reduce reduce) {
 
 Tensors lower_cumsum(const Call& call) { return cumulative(call, Reduce::kSum); }
 Tensors lower_cumprod(const Call& call) { return cumulative(call, Reduce::kProd); }
+// Carried in the same types as sums.
+Tensors lower_logcumsumexp(const Call& call) {
+  const Num self = call.tensor("self");
+  if (!is_floating(self.type())) call.unsupported("a scan of integers");
+  const std::optional<std::int64_t> dim = scanned_dim(call, self);
+  const Num x = self.cast(carried_type(self.type()));
+  // Eager starts from the logarithm of 0, unless there are no dimensions.
+  if (!dim) return result(x.dim() > 0 ? x + 0 : x, self.type());
+  return result({call.program(), call.program().scan(Reduce::kLogAddExp, x.tensor(), *dim, false)},
+                self.type());
+}
 Tensors lower_cummax(const Call& call) { return extremum_so_far(call, Reduce::kMax); }
 Tensors lower_cummin(const Call& call) { return extremum_so_far(call, Reduce::kMin); }
 

@@ -165,9 +165,11 @@ class NestBuilder {
       case Reduce::kAny:
         return Op::kBitOr;
       case Reduce::kAll:
+        return Op::kBitAnd;
+      case Reduce::kLogAddExp:
         break;
     }
-    return Op::kBitAnd;
+    FX_ASSERT(false, "no operation of two numbers");
   }
 
   void add_axes(Dim dim, int depth) {

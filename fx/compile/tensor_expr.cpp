@@ -201,6 +201,7 @@ Tensor TensorProgram::cast(const Tensor& tensor, c10::ScalarType type) {
 Tensor TensorProgram::reduce(Reduce reduce, const Tensor& tensor,
                              std::span<const std::int64_t> dims, bool keepdim) {
   const bool logic = reduce == Reduce::kAny || reduce == Reduce::kAll;
+  FX_ASSERT(reduce != Reduce::kLogAddExp, "a reduction without its scan");
   if (logic != (tensor.type == c10::ScalarType::Bool) || c10::isReducedFloatingType(tensor.type))
     throw Unsupported(std::string(to_string(reduce)) + " of " +
                       std::string(type_name(tensor.type)));
@@ -239,7 +240,8 @@ Tensor TensorProgram::scan(Reduce reduce, const Tensor& tensor, std::int64_t dim
   const auto at = static_cast<std::size_t>(dim);
   FX_ASSERT(reduce != Reduce::kAny && reduce != Reduce::kAll, "a scan of bools");
   FX_ASSERT(shapes_.find(tensor.dims.at(at)) != kOne, "a scan of one element");
-  if (tensor.type == c10::ScalarType::Bool || c10::isReducedFloatingType(tensor.type))
+  if (tensor.type == c10::ScalarType::Bool || c10::isReducedFloatingType(tensor.type) ||
+      (reduce == Reduce::kLogAddExp && !c10::isFloatingType(tensor.type)))
     throw Unsupported(std::string(to_string(reduce)) + " of " +
                       std::string(type_name(tensor.type)));
   Expr expr{.kind = Expr::Kind::kScan, .type = tensor.type, .dims = tensor.dims, .reduce = reduce};

@@ -252,6 +252,42 @@ TEST_F(Reductions, scans_in_order_are_those_of_eager) {
         EXPECT_EQ(loops::difference(compiled(program, columns), program(columns), true), "") << x;
 }
 
+TEST_F(Reductions, sums_of_exponentials_so_far) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const at::Tensor special =
+      torch::tensor({-infinity, -infinity, 0.0, -0.0, -1e30, 1e30, 88.0, -infinity, infinity, 5.0,
+                     infinity, -infinity, nan, 1.0, infinity},
+                    at::kDouble);
+  // Of a sum that is large at first nothing of the small ones is lost: no maximum of the row is
+  // taken.
+  const at::Tensor rising = torch::arange(0, 1500, at::kDouble) - 1000;
+  for (const auto type : {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16})
+    for (const std::int64_t width : {2, 15, 17, 129, 1025})
+      for (const std::int64_t dim : {0, 1}) {
+        SCOPED_TRACE(testing::Message() << type << " " << width << " along " << dim);
+        const Program program = [&](const at::Tensor& t) { return torch::logcumsumexp(t, dim); };
+        const at::Tensor x = (torch::randn({67, width}) * 9).to(type);
+        for (const at::Tensor& in :
+             {x, x.t().contiguous().t(), x.repeat({1, 2}).slice(1, 1, 2 * width, 2)}) {
+          const at::Tensor actual = compiled(program, in);
+          if (type == at::kFloat)
+            expect_close(actual, program(in.to(at::kDouble)), 1e-7);
+          else if (type == at::kDouble)
+            EXPECT_TRUE(at::allclose(actual, program(in), 1e-14, 1e-14));
+          else
+            EXPECT_EQ(loops::difference(actual, program(in), false), "");
+        }
+      }
+  for (const auto type : {at::kFloat, at::kDouble, at::kBFloat16})
+    for (const at::Tensor& x : {special.to(type), special.flip(0).to(type), rising.to(type)})
+      for (const at::Tensor& in : {x.unsqueeze(0).repeat({3, 2}), x.repeat({3, 1}).t()})
+        for (const std::int64_t dim : {0, 1}) {
+          const Program program = [&](const at::Tensor& t) { return torch::logcumsumexp(t, dim); };
+          EXPECT_EQ(loops::difference(compiled(program, in), program(in), false), "") << in << dim;
+        }
+}
+
 TEST_F(Reductions, scans_in_the_middle_of_a_kernel) {
   const at::Tensor x = torch::randn({37, 200});
   // The softmax needs what the scan gave once more, behind its own loops.

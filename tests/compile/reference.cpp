@@ -254,6 +254,8 @@ class Evaluator {
         return at::any(x, dims);
       case Reduce::kAll:
         return at::all(x, dims);
+      case Reduce::kLogAddExp:
+        break;
     }
     throw std::logic_error("no such reduction");
   }
@@ -300,11 +302,13 @@ class Evaluator {
           i > 0 ? out.back()
           : sum || e.reduce == Reduce::kProd
               ? at::full_like(element, sum ? 0 : 1)
-              : at::full_like(element, identity(e.type, e.reduce == Reduce::kMax));
+              : at::full_like(element, identity(e.type, e.reduce != Reduce::kMin));
       if (sum)
         out.push_back(before + element);
       else if (e.reduce == Reduce::kProd)
         out.push_back(before * element);
+      else if (e.reduce == Reduce::kLogAddExp)
+        out.push_back(at::logaddexp(before, element));
       else if (e.reduce == Reduce::kMax)
         out.push_back(at::where((element >= before) | element.isnan(), element, before));
       else

@@ -26,9 +26,18 @@ std::size_t KernelEmitter::length_of(const std::vector<NestStep>& list) const {
   for (const NestStep& step : list) {
     const bool computes = step.kind == NestStep::Kind::kCompute;
     if (computes && hoisted(step.index)) continue;
-    length += computes && nest_.values[static_cast<std::size_t>(step.index)].op >= Op::kExp
-                  ? kStepsOfFunction
-                  : 1;
+    if (!computes) {
+      ++length;
+      continue;
+    }
+    const NestValue& v = nest_.values[static_cast<std::size_t>(step.index)];
+    const bool adds_exps =
+        v.op == Op::kScan &&
+        nest_.scans[static_cast<std::size_t>(v.index)].reduce == Reduce::kLogAddExp;
+    // Two functions for each width of lanes and for the carry.
+    length += adds_exps          ? kStepsOfFunction * (shape_.lanes_reduced ? 10 : 2)
+              : v.op >= Op::kExp ? kStepsOfFunction
+                                 : 1;
   }
   return length;
 }
@@ -379,7 +388,7 @@ bool computes_in_double(const Nest& nest) {
 }  // namespace
 
 unsigned lanes_of(const Nest& nest, const KernelTarget& target) {
-  const unsigned floats = target.wide ? 16 : 8;
+  const unsigned floats = target.wide ? 16 : target.neon ? 4 : 8;
   return computes_in_double(nest) ? floats / 2 : floats;
 }
 

@@ -33,6 +33,8 @@ Value* KernelEmitter::scan_step(const NestValue& v, Value* before, Value* elemen
       return floating ? ir_.CreateFAdd(before, element) : ir_.CreateAdd(before, element);
     case Reduce::kProd:
       return floating ? ir_.CreateFMul(before, element) : ir_.CreateMul(before, element);
+    case Reduce::kLogAddExp:
+      return ops_.combine(Reduce::kLogAddExp, v.type, before, element);
     case Reduce::kMax:
     case Reduce::kMin:
       break;

@@ -2,6 +2,7 @@
 
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/Module.h>
+#include <llvm/TargetParser/Triple.h>
 
 #include <limits>
 
@@ -253,10 +254,11 @@ Value* VectorOps::function(Op op, c10::ScalarType type, ::llvm::ArrayRef<Value*>
 }
 
 Value* VectorOps::library_call(Op op, c10::ScalarType type, ::llvm::ArrayRef<Value*> args) {
-  std::string name = runtime_symbol(op, type, lanes_);
+  const bool x86 = ::llvm::Triple(module_.getTargetTriple()).isX86();
+  std::string name = x86 ? runtime_symbol(op, type, lanes_) : neon_symbol(op, type, lanes_);
   ::llvm::SmallVector<Value*, 2> passed(args.begin(), args.end());
   // There are no functions of four floats, which is what stands beside four doubles.
-  const bool padded = name.empty() && type == c10::ScalarType::Float && lanes_ == 4;
+  const bool padded = x86 && name.empty() && type == c10::ScalarType::Float && lanes_ == 4;
   if (padded) {
     name = runtime_symbol(op, type, 8);
     for (Value*& arg : passed) arg = ir_.CreateShuffleVector(arg, {0, 1, 2, 3, 0, 1, 2, 3});
@@ -381,6 +383,16 @@ Value* VectorOps::combine(Reduce reduce, c10::ScalarType type, Value* a, Value* 
       return apply(Op::kBitOr, type, {a, b});
     case Reduce::kAll:
       return apply(Op::kBitAnd, type, {a, b});
+    case Reduce::kLogAddExp: {
+      // What is added to the larger one. Nothing where both are one infinity; NaN goes through.
+      Value* swaps = ir_.CreateFCmpOGT(a, b);
+      Value* low = ir_.CreateSelect(swaps, b, a);
+      Value* high = ir_.CreateSelect(swaps, a, b);
+      Value* distance =
+          ir_.CreateSelect(ir_.CreateFCmpOEQ(a, b), constant(type, 0), ir_.CreateFSub(low, high));
+      Value* added = apply(Op::kLog1p, type, {apply(Op::kExp, type, {distance})});
+      return ir_.CreateFAdd(added, high);
+    }
   }
   FX_ASSERT(false, "unknown reduction");
 }
@@ -398,9 +410,10 @@ Value* VectorOps::identity(Reduce reduce, c10::ScalarType type) const {
       return constant(type, true);
     case Reduce::kMax:
     case Reduce::kMin:
+    case Reduce::kLogAddExp:
       break;
   }
-  const bool lowest = reduce == Reduce::kMax;
+  const bool lowest = reduce != Reduce::kMin;
   if (!is_integer(type)) {
     const double infinity = std::numeric_limits<double>::infinity();
     return constant(type, lowest ? -infinity : infinity);
