@@ -36,6 +36,11 @@ enum class CodeStage : std::uint8_t { kLlvm, kAssembly };
 std::shared_ptr<const KernelCode> compile_kernel(const Nest& nest, const KernelShape& shape);
 /// @throws Unsupported as compile_kernel.
 std::string kernel_text(const Nest& nest, const KernelShape& shape, CodeStage stage);
+/// The same for another processor, which code can be looked at for and not run: `triple` as
+/// "aarch64-linux-gnu", which has NEON (128-bit vectors).
+/// @throws Unsupported when LLVM does not know it, or the code would need what it lacks.
+std::string kernel_text(const Nest& nest, const KernelShape& shape, CodeStage stage,
+                        const std::string& triple);
 
 /// Pieces of machine code made by this process so far.
 std::uint64_t num_compilations();

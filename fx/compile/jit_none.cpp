@@ -19,4 +19,8 @@ std::string kernel_text(const Nest&, const KernelShape&, CodeStage) {
   throw Unsupported(jit_problem());
 }
 
+std::string kernel_text(const Nest&, const KernelShape&, CodeStage, const std::string&) {
+  throw Unsupported(jit_problem());
+}
+
 }  // namespace fx::loops

@@ -200,6 +200,13 @@ std::string Kernel::code_text(CodeStage stage) const {
   return text;
 }
 
+std::string Kernel::code_text(CodeStage stage, const std::string& triple) const {
+  std::string text;
+  for (const Code* code = codes_.load(std::memory_order_acquire); code; code = code->next.get())
+    if (code->code) text += kernel_text(nest_, code->shape, stage, triple);
+  return text;
+}
+
 bool Kernel::bind_sizes(std::span<const at::Tensor> inputs, std::span<std::int64_t> size_of) const {
   constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::min();
   std::fill(size_of.begin(), size_of.end(), kUnknown);

@@ -57,6 +57,8 @@ class Kernel {
   std::size_t num_codes() const;
   /// LLVM or assembly of the pieces made so far.
   std::string code_text(CodeStage stage) const;
+  /// The same for another processor, see kernel_text.
+  std::string code_text(CodeStage stage, const std::string& triple) const;
 
  private:
   struct Code;

@@ -14,7 +14,8 @@ namespace fx::loops {
 
 /// What the code is made for.
 struct KernelTarget {
-  bool wide = false;  ///< 512-bit vectors
+  bool wide = false;  ///< 512-bit vectors of AVX-512
+  bool neon = false;  ///< 128-bit vectors of NEON; neither: those of AVX2
 };
 
 /// Number of lanes of a nest's vectors.

@@ -51,6 +51,39 @@ class PassGate : public ::llvm::OptPassGate {
   }
 };
 
+// The module with the kernel `name` in it, ready for code generation.
+std::unique_ptr<::llvm::Module> new_module(::llvm::LLVMContext& context,
+                                           const ::llvm::DataLayout& layout,
+                                           const std::string& triple, const KernelTarget& target,
+                                           const Nest& nest, const KernelShape& shape,
+                                           const std::string& name) {
+  auto module = std::make_unique<::llvm::Module>(name, context);
+  module->setDataLayout(layout);
+  module->setTargetTriple(triple);
+  emit_kernel(*module, nest, shape, target, name);
+  std::string message;
+  ::llvm::raw_string_ostream stream(message);
+  FX_ASSERT(!::llvm::verifyModule(*module, &stream), "the kernel is no valid LLVM: " + message);
+  return module;
+}
+
+std::string assembly_of(::llvm::Module& module, ::llvm::TargetMachine& machine) {
+  ::llvm::SmallString<0> text;
+  ::llvm::raw_svector_ostream stream(text);
+  ::llvm::legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, stream, nullptr, ::llvm::CodeGenFileType::AssemblyFile))
+    throw Unsupported("this target writes no assembly");
+  passes.run(module);
+  return text.str().str();
+}
+
+std::string text_of(const ::llvm::Module& module) {
+  std::string text;
+  ::llvm::raw_string_ostream stream(text);
+  module.print(stream, nullptr);
+  return text;
+}
+
 // A context for one kernel.
 std::unique_ptr<::llvm::LLVMContext> new_context() {
   static auto* gate = new PassGate();  // never destroyed, as the compiler itself
@@ -117,14 +150,8 @@ class Jit {
   std::unique_ptr<::llvm::Module> build(::llvm::LLVMContext& context, const Nest& nest,
                                         const KernelShape& shape, const std::string& name) {
     if (!problem_.empty()) throw Unsupported(problem_);
-    auto module = std::make_unique<::llvm::Module>(name, context);
-    module->setDataLayout(jit_->getDataLayout());
-    module->setTargetTriple(jit_->getTargetTriple().str());
-    emit_kernel(*module, nest, shape, target_, name);
-    std::string message;
-    ::llvm::raw_string_ostream stream(message);
-    FX_ASSERT(!::llvm::verifyModule(*module, &stream), "the kernel is no valid LLVM: " + message);
-    return module;
+    return new_module(context, jit_->getDataLayout(), jit_->getTargetTriple().str(), target_, nest,
+                      shape, name);
   }
 
   orc::JITDylib& new_library() {
@@ -157,14 +184,7 @@ class Jit {
     ::llvm::Expected<std::unique_ptr<::llvm::TargetMachine>> machine =
         builder_->createTargetMachine();
     if (!machine) throw Unsupported(text_of(machine.takeError()));
-    ::llvm::SmallString<0> text;
-    ::llvm::raw_svector_ostream stream(text);
-    ::llvm::legacy::PassManager passes;
-    if ((*machine)->addPassesToEmitFile(passes, stream, nullptr,
-                                        ::llvm::CodeGenFileType::AssemblyFile))
-      throw Unsupported("this target writes no assembly");
-    passes.run(module);
-    return text.str().str();
+    return assembly_of(module, **machine);
   }
 
  private:
@@ -346,11 +366,31 @@ std::shared_ptr<const KernelCode> compile_kernel(const Nest& nest, const KernelS
 std::string kernel_text(const Nest& nest, const KernelShape& shape, CodeStage stage) {
   const std::unique_ptr<::llvm::LLVMContext> context = new_context();
   auto module = Jit::get().build(*context, nest, shape, "fx_kernel");
-  if (stage == CodeStage::kAssembly) return Jit::get().assembly(*module);
-  std::string text;
-  ::llvm::raw_string_ostream stream(text);
-  module->print(stream, nullptr);
-  return text;
+  return stage == CodeStage::kAssembly ? Jit::get().assembly(*module) : text_of(*module);
+}
+
+std::string kernel_text(const Nest& nest, const KernelShape& shape, CodeStage stage,
+                        const std::string& triple) {
+  const ::llvm::Triple parsed(triple);
+  if (!parsed.isAArch64())
+    throw Unsupported("kernels can be shown for this processor and for aarch64, not for " + triple);
+  static const bool started = [] {
+    ::llvm::InitializeAllTargetInfos();
+    ::llvm::InitializeAllTargets();
+    ::llvm::InitializeAllTargetMCs();
+    ::llvm::InitializeAllAsmPrinters();
+    return true;
+  }();
+  (void)started;
+  std::string problem;
+  const ::llvm::Target* target = ::llvm::TargetRegistry::lookupTarget(parsed.str(), problem);
+  if (!target) throw Unsupported("this LLVM makes no code for " + triple + ": " + problem);
+  const std::unique_ptr<::llvm::TargetMachine> machine(target->createTargetMachine(
+      parsed.str(), "generic", "+neon", ::llvm::TargetOptions(), std::nullopt));
+  const std::unique_ptr<::llvm::LLVMContext> context = new_context();
+  const auto module = new_module(*context, machine->createDataLayout(), parsed.str(),
+                                 {.neon = true}, nest, shape, "fx_kernel");
+  return stage == CodeStage::kAssembly ? assembly_of(*module, *machine) : text_of(*module);
 }
 
 }  // namespace fx::loops

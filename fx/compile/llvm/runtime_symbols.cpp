@@ -70,4 +70,13 @@ std::string runtime_symbol(Op op, c10::ScalarType type, unsigned lanes) {
   return "";
 }
 
+std::string neon_symbol(Op op, c10::ScalarType type, unsigned lanes) {
+  constexpr Shape kNeon[] = {{c10::ScalarType::Float, 4, "f4", ""},
+                             {c10::ScalarType::Double, 2, "d2", ""}};
+  for (const Row& row : kRows)
+    for (const Shape& shape : kNeon)
+      if (row.op == op && shape.type == type && shape.lanes == lanes) return name_of(row, shape);
+  return "";
+}
+
 }  // namespace fx::loops

@@ -2,6 +2,8 @@
 
 #include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/MDBuilder.h>
+#include <llvm/IR/Module.h>
+#include <llvm/TargetParser/Triple.h>
 
 namespace fx::loops::math {
 
@@ -90,6 +92,18 @@ Floats Builder::lookup(const float (&table)[16], Words index) {
   if (wide_)
     return {this, ir_.CreateIntrinsic(::llvm::Intrinsic::x86_avx512_permvar_sf_512, {},
                                       {::llvm::ConstantVector::get(cells), index.v})};
+  if (!::llvm::Triple(ir_.GetInsertBlock()->getModule()->getTargetTriple()).isX86()) {
+    // No instruction for it: one lane after the other.
+    Value* cell_of = ir_.CreateAnd(index.v, word(15).v);
+    Value* found = ::llvm::PoisonValue::get(float_type());
+    for (std::uint64_t lane = 0; lane < lanes_; ++lane)
+      found =
+          ir_.CreateInsertElement(found,
+                                  ir_.CreateExtractElement(::llvm::ConstantVector::get(cells),
+                                                           ir_.CreateExtractElement(cell_of, lane)),
+                                  lane);
+    return {this, found};
+  }
   // VPERMPS of AVX2 has eight lanes; of four lanes (beside doubles) it takes two copies.
   ::llvm::SmallVector<int, 8> copies;
   for (int lane = 0; lane < 8; ++lane) copies.push_back(lane % static_cast<int>(lanes_));

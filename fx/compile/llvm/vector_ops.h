@@ -68,5 +68,7 @@ struct RuntimeSymbol {
 const std::vector<RuntimeSymbol>& runtime_symbols();
 /// "Sleef_expf16_u10avx512f" for 16 floats; empty if there is none.
 std::string runtime_symbol(Op op, c10::ScalarType type, unsigned lanes);
+/// The same on a processor with NEON, whether or not this process has it.
+std::string neon_symbol(Op op, c10::ScalarType type, unsigned lanes);
 
 }  // namespace fx::loops
