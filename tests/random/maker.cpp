@@ -70,7 +70,24 @@ double special_number(Choices& choices) {
 double special_float(Choices& choices, at::ScalarType dtype) {
   if (dtype == at::kDouble) return special_number<double>(choices);
   if (dtype == at::kBFloat16) return special_number<c10::BFloat16>(choices);
+  if (dtype == at::kHalf) return special_number<c10::Half>(choices);
   return special_number<float>(choices);
+}
+
+// 0 for what has no sign.
+std::int64_t lowest_integer(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kChar:
+      return INT8_MIN;
+    case at::kShort:
+      return INT16_MIN;
+    case at::kInt:
+      return INT32_MIN;
+    case at::kLong:
+      return INT64_MIN;
+    default:
+      return 0;
+  }
 }
 
 }  // namespace
@@ -138,12 +155,11 @@ at::Tensor Maker::values(at::ScalarType dtype, const Shape& shape, bool special)
   } else {
     flat = at::empty({numel}, at::kLong);
     auto* data = flat.mutable_data_ptr<std::int64_t>();
-    const std::int64_t lowest = dtype == at::kInt ? INT32_MIN : INT64_MIN;
+    const std::int64_t lowest = lowest_integer(dtype);
     for (std::int64_t i = 0; i < numel; ++i) {
       const auto bits = static_cast<std::int64_t>(choices.bits() >> 8);
       data[i] = dtype == at::kBool ? bits % 2 : dtype == at::kByte ? bits % 256 : bits % 21 - 10;
-      if (is_special() && (dtype == at::kInt || dtype == at::kLong))
-        data[i] = bits % 2 ? lowest : -(lowest + 1);
+      if (is_special() && lowest < 0) data[i] = bits % 2 ? lowest : -(lowest + 1);
     }
   }
   // No view: LibTorch multiplies by a view of what needs no gradient in another order.
