@@ -21,6 +21,22 @@ Attempt attempt(GraphModule& module, const Values& inputs, CompileOptions option
   return out;
 }
 
+// The step in front of kernels without which the results agree, or nothing.
+std::string step_that_differs(GraphModule& module, const Values& inputs,
+                              const CompileOptions& options, const CompareOptions& compare,
+                              const Value& expected) {
+  std::vector<std::string> steps(std::begin(loops::kPipelinePasses),
+                                 std::end(loops::kPipelinePasses));
+  steps.emplace_back("undo_inplace");
+  for (const std::string& step : steps) {
+    CompileOptions without = options;
+    without.disable.push_back(step);
+    if (attempt(module, inputs, std::move(without), compare, 0, expected).difference.empty())
+      return step;
+  }
+  return {};
+}
+
 }  // namespace
 
 std::optional<WrongKernel> find_wrong_kernel(GraphModule& module, const Values& inputs,
@@ -32,7 +48,10 @@ std::optional<WrongKernel> find_wrong_kernel(GraphModule& module, const Values& 
   // Not a kernel then, but a pass.
   if (Attempt none = attempt(module, inputs, options, compare, 0, expected);
       !none.difference.empty())
-    return WrongKernel{.difference = std::move(none.difference), .operators = {}, .loops = {}};
+    return WrongKernel{.step = step_that_differs(module, inputs, options, compare, expected),
+                       .difference = std::move(none.difference),
+                       .operators = {},
+                       .loops = {}};
   // Right with `low` groups, wrong with `high`; groups that are no kernels change nothing.
   std::size_t low = 0;
   std::size_t high = last.compiled.num_groups;

@@ -292,6 +292,23 @@ TEST(Compile, FindsTheKernelThatDiffers) {
   EXPECT_FALSE(find_wrong_kernel(*module, inputs, {}, {.rtol = 1e-4, .atol = 1e-4}));
 }
 
+TEST(Compile, the_wrong_pass_is_found) {
+  torch::NoGradGuard no_grad;
+  torch::manual_seed(0);
+  torch::nn::Sequential net(torch::nn::Conv2d(3, 8, 3), torch::nn::BatchNorm2d(8));
+  const at::Tensor x = torch::randn({2, 3, 9, 9}) * 3;
+  net->forward(x);  // statistics
+  net->eval();
+  const auto module = symbolic_trace(net);
+  module->eval();
+  // A batch norm in the weights of the convolution rounds differently.
+  const auto found = find_wrong_kernel(*module, {x}, {.freeze = true}, {.rtol = 0, .atol = 0});
+  ASSERT_TRUE(found);
+  EXPECT_FALSE(found->index);
+  EXPECT_EQ(found->step, "fuse_conv_bn");
+  EXPECT_FALSE(find_wrong_kernel(*module, {x}, {.freeze = true}, {.rtol = 1e-4, .atol = 1e-4}));
+}
+
 TEST(Compile, S4_93_linear_relu_linear) {
   torch::NoGradGuard no_grad;
   torch::manual_seed(0);
