@@ -1,5 +1,7 @@
 #include "fx/graph/graph_module.h"
 
+#include <torch/nn/modules/container/sequential.h>
+
 #include <algorithm>
 #include <ostream>
 #include <typeinfo>
@@ -279,16 +281,36 @@ bool GraphModule::add_submodule(std::string_view path, ModulePtr module) {
   return true;
 }
 
+// LibTorch's Sequential keeps its modules a second time, and is cloned by both lists: one without a
+// child is another one, whose modules it shares.
+static std::shared_ptr<torch::nn::Module> without_child(const torch::nn::SequentialImpl& sequence,
+                                                        const std::string& name) {
+  auto out = std::make_shared<torch::nn::SequentialImpl>();
+  out->train(sequence.is_training());  // while it is empty: those below keep their modes
+  const std::vector<std::string> names = sequence.named_children().keys();
+  std::size_t i = 0;
+  for (const torch::nn::AnyModule& module : sequence) {
+    if (i < names.size() && names[i] != name) out->push_back(names[i], module);
+    ++i;
+  }
+  return out;
+}
+
 bool GraphModule::delete_submodule(std::string_view path) {
   torch::nn::Module* at = this;
+  ModulePtr* slot = nullptr;  // that holds `at`
   bool deleted = false;
   for_each_atom(path, [&](const std::string& atom, bool last) {
     ModulePtr* child = detail::children(*at).find(atom);
     if (!child) return false;
     if (last) {
-      detail::children(*at).erase(atom);
+      if (const auto* sequence = dynamic_cast<const torch::nn::SequentialImpl*>(at))
+        *slot = without_child(*sequence, atom);
+      else
+        detail::children(*at).erase(atom);
       deleted = true;
     } else {
+      slot = child;
       at = child->get();
     }
     return true;

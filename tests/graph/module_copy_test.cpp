@@ -1,5 +1,7 @@
 // Deep copies of GraphModules: what was tied stays tied, nothing is shared with the original.
+#include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
 
@@ -124,6 +126,32 @@ TEST(ModuleCopy, S4_40_to_moves_constants_too) {
   EXPECT_TRUE(inner->find_tensor("half").is_meta());
   inner->to(torch::Device(torch::kMeta), torch::kHalf);
   EXPECT_EQ(inner->find_tensor("half").scalar_type(), torch::kHalf);
+}
+
+// LibTorch's Sequential keeps its modules beside its children.
+TEST(ModuleCopy, a_sequence_without_a_child_is_copied_and_the_one_that_was_shared_stays) {
+  torch::nn::Sequential sequence(torch::nn::Linear(3, 4), torch::nn::ReLU(),
+                                 torch::nn::Linear(4, 2));
+  sequence[2]->as<torch::nn::Linear>()->eval();
+  GraphModule gm(std::make_shared<Graph>());
+  gm.set_submodule("layers", sequence.ptr());
+  EXPECT_FALSE(gm.delete_submodule("layers.3"));
+  ASSERT_TRUE(gm.delete_submodule("layers.1"));
+  EXPECT_EQ(sequence->size(), 3u);
+  EXPECT_EQ(sequence->named_children().size(), 3u);
+  const auto copy = gm.deep_copy();
+  for (GraphModule* module : {&gm, copy.get()}) {
+    EXPECT_EQ(module->find_submodule("layers.1"), nullptr);
+    const auto* layers =
+        dynamic_cast<const torch::nn::SequentialImpl*>(module->find_submodule("layers").get());
+    ASSERT_TRUE(layers);
+    EXPECT_EQ(layers->named_children().keys(), (std::vector<std::string>{"0", "2"}));
+    EXPECT_EQ(layers->size(), 2u);
+    EXPECT_TRUE(module->find_submodule("layers.0")->is_training());
+    EXPECT_FALSE(module->find_submodule("layers.2")->is_training());
+  }
+  EXPECT_TRUE(
+      gm.find_tensor("layers.2.weight").is_same(sequence[2]->as<torch::nn::Linear>()->weight));
 }
 
 }  // namespace
