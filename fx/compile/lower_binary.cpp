@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "fx/compile/lower_table.h"
 
 /// Functions of two tensors, or a tensor and a number, element by element.
@@ -59,15 +61,18 @@ Tensors add_scaled(const Call& call, const Pair& pair, int sign) {
   return result(sum, pair.type);
 }
 
-/// Float division that rounds down, as Python's: by the remainder, which is exact.
+/// Float division that rounds down, as Python's: by the remainder, which is exact. Where the quotient
+/// overflows, Sleef has none.
 Num floor_divide(const Num& a, const Num& b) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const Num rest = a.apply(Op::kFmod, b);
-  const Num quotient = (a - rest) / b;
+  const Num plain = a / b;
+  const Num overflows = (abs(plain) == kInfinity) & (abs(a) != kInfinity);
+  const Num quotient = select(overflows, a, a - rest) / b;
   const Num down = (rest != 0.0) & ((b < 0.0) ^ (rest < 0.0));
   const Num exact = select(down, quotient - 1.0, quotient);
   const Num floored = floor(exact);
   const Num nearest = select(exact - floored > 0.5, floored + 1.0, floored);
-  const Num plain = a / b;
   const Num signed_zero = a.number(0.0).apply(Op::kCopysign, plain);
   return select(b == 0.0, plain, select(exact == 0.0, signed_zero, nearest));
 }
