@@ -35,6 +35,20 @@ TEST(Opt, FusingBatchNormsIsCountedAndVerified) {
   EXPECT_EQ(json.at("verification").at("outputs").at(0).at("name"), "linear");
 }
 
+TEST(Opt, RulesOfAPassAreCounted) {
+  const std::vector<std::string> args = {"opt", source("tests/text/simplify.fx"), "--passes",
+                                         "simplify(use_metadata=false)", "--no-verify"};
+  const ToolResult table = run_tool(args);
+  ASSERT_EQ(table.status, 0) << table.err;
+  EXPECT_THAT(table.out, testing::ContainsRegex("\n  idempotent +2\n"));
+  std::vector<std::string> with_json = args;
+  with_json.insert(with_json.end(), {"--format", "json"});
+  const Json json = run_tool(with_json).json();
+  EXPECT_EQ(json.at("passes").at(0).at("rewrites"), 9);
+  EXPECT_EQ(json.at("passes").at(0).at("rules").at("idempotent"), 2);
+  EXPECT_EQ(json.at("passes").at(0).at("rules").size(), 8u);
+}
+
 TEST(Opt, PrintChangedShowsTheLinesOfEachPass) {
   const ToolResult result =
       run_tool({"opt", digits(), "--passes", "fuse_conv_bn,dce", "--print-changed"});
