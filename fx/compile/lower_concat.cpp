@@ -116,8 +116,10 @@ Tensors lower_constant_pad(const Call& call) {
     // What is cut off at one end may be all that there was before the other.
     if (low < 0 || high < 0) guards[d] = kGuardBoth;
   }
-  const Num value = call.has("value") ? call.checked_number("value", x.type).cast(x.type)
-                                      : call.number(x.type, 0);
+  // Where nothing is added eager does not look at the value.
+  const bool fills = std::any_of(pad.begin(), pad.end(), [](std::int64_t n) { return n > 0; });
+  const Num value = fills && call.has("value") ? call.checked_number("value", x.type).cast(x.type)
+                                               : call.number(x.type, 0);
   return {call.program().pad(x, std::move(dims), std::move(at), std::move(guards), value.tensor())};
 }
 
