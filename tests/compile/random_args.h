@@ -3,11 +3,12 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/compile/eager_check.h"
+#include "tests/random/choices.h"
 
 /// Random arguments for any operator of the table of lowerings.
 namespace fx::loops {
@@ -16,7 +17,7 @@ class ArgMaker {
  public:
   /// @param elements of a tensor, about; 0: a few, of which some are special values.
   explicit ArgMaker(std::uint64_t seed, std::int64_t elements = 0)
-      : rng_(seed), elements_(elements) {}
+      : choices_(seed), elements_(elements) {}
 
   /// All arguments of the schema. Most calls are valid, some are not: eager says so then.
   Stack make(const Overload& overload);
@@ -28,9 +29,21 @@ class ArgMaker {
   using Sizes = std::vector<std::int64_t>;
 
   std::int64_t below(std::int64_t n) {
-    return std::uniform_int_distribution<std::int64_t>(0, n - 1)(rng_);
+    return static_cast<std::int64_t>(choices_.below(static_cast<std::size_t>(n)));
   }
-  bool chance(double p) { return std::bernoulli_distribution(p)(rng_); }
+  /// In [0, 1).
+  double uniform() { return static_cast<double>(choices_.bits() >> 11) * 0x1p-53; }
+  bool chance(double p) { return uniform() < p; }
+  /// About normal: a sum of twelve.
+  double normal(double deviation) {
+    double sum = -6;
+    for (int i = 0; i < 12; ++i) sum += uniform();
+    return deviation * sum;
+  }
+  void shuffle(std::vector<std::int64_t>& values) {
+    for (std::size_t n = values.size(); n > 1; --n)
+      std::swap(values[n - 1], values[choices_.below(n)]);
+  }
   template <typename T>
   T pick(std::initializer_list<T> values) {
     return values.begin()[below(static_cast<std::int64_t>(values.size()))];
@@ -58,7 +71,7 @@ class ArgMaker {
   at::Tensor probabilities(c10::ScalarType type, const Sizes& sizes);
   Sizes parameter_sizes() const;
 
-  std::mt19937_64 rng_;
+  fuzz::Choices choices_;
   std::int64_t elements_;
   // The call that is being made.
   std::string op_;  // "add"
