@@ -61,8 +61,8 @@ Tensors add_scaled(const Call& call, const Pair& pair, int sign) {
   return result(sum, pair.type);
 }
 
-/// Float division that rounds down, as Python's: by the remainder, which is exact. Where the quotient
-/// overflows, Sleef has none.
+/// Float division that rounds down, as Python's: by the remainder, which is exact. Where the
+/// quotient overflows, Sleef has none.
 Num floor_divide(const Num& a, const Num& b) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const Num rest = a.apply(Op::kFmod, b);

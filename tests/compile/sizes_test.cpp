@@ -120,18 +120,18 @@ void walk(const Sized& test, const std::vector<std::int64_t>& sizes) {
   EXPECT_NE(fast.explain().find(", 0 of operators"), std::string::npos) << fast.explain();
 }
 
-TEST(CompiledSizes, S5_05_growing_sizes_use_the_code_of_the_first_call) {
+TEST(CompiledSizes, S0_27_growing_sizes_use_the_code_of_the_first_call) {
   const torch::NoGradGuard no_grad;
   for (const Sized& test : programs()) walk(test, kSizes);
 }
 
-TEST(CompiledSizes, S5_05_shrinking_sizes_do_too) {
+TEST(CompiledSizes, S0_27_shrinking_sizes_do_too) {
   const torch::NoGradGuard no_grad;
   for (const Sized& test : programs()) walk(test, {kSizes.rbegin(), kSizes.rend()});
 }
 
 // A batch of one and another order in memory make one more code each, at their first call.
-TEST(CompiledSizes, S5_05_sizes_of_one_and_strides_make_one_code_each) {
+TEST(CompiledSizes, S0_27_sizes_of_one_and_strides_make_one_code_each) {
   const torch::NoGradGuard no_grad;
   const Compiled fast = compile(*symbolic_trace(
       [](Proxy x, Proxy y) { return torch::softmax(static_cast<at::Tensor>(x) * 2.0 + y, -1); }));
