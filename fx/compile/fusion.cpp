@@ -30,8 +30,6 @@ bool is_call(const Node& node) {
 // their code.
 constexpr std::size_t kMaxGroupSize = 120;
 
-bool is_getitem(const Node& node) { return node.calls("operator.getitem"); }
-
 const std::vector<NestedTensorMeta>* item_metas(const Node& node) {
   const auto* meta = node.meta().get<NestedTensorMeta>("tensor_meta");
   return meta ? meta->items() : nullptr;
@@ -154,7 +152,7 @@ class FusionPlanner {
   // The domain of the expressions that the node added to the program.
   void inspect(const Node& node, const NodeExpr& expr, std::size_t first, Info& info) {
     const TensorProgram& program = lowering_.program();
-    if (is_getitem(node)) {
+    if (node.calls("operator.getitem")) {
       info.view = infos_.at(&node.arg(0).node()).view;
       return;
     }
@@ -236,8 +234,9 @@ class FusionPlanner {
     info.view = operations == 0;
     const UserRange users = node.users();
     if (expr.tensors.empty() ||
-        (expr.is_tuple && !std::all_of(users.begin(), users.end(),
-                                       [](const Node* user) { return is_getitem(*user); }))) {
+        (expr.is_tuple && !std::all_of(users.begin(), users.end(), [](const Node* user) {
+           return user->calls("operator.getitem");
+         }))) {
       info.supported = false;
       plan_.reasons[&node] = "its results are used as a tuple";
     } else if (reducing) {
@@ -394,7 +393,7 @@ class FusionPlanner {
     for_each_predecessor(node, [&](const Node& p) {
       const Info& info = infos_.at(&p);
       if (info.supported && info.group == kNone &&
-          (info.view ? p.users().size() == 1 : is_getitem(p)))
+          (info.view ? p.users().size() == 1 : p.calls("operator.getitem")))
         producers(p, found, outside);
       else if (const int group = group_of(p); group != kNone)
         found.push_back(group);
@@ -417,7 +416,7 @@ class FusionPlanner {
 
   void assign(Node& node) {
     Info& info = infos_.at(&node);
-    if (!info.supported || info.view || is_getitem(node)) return;
+    if (!info.supported || info.view || node.calls("operator.getitem")) return;
     std::vector<int> candidates;
     std::vector<const Node*> outside;
     producers(node, candidates, outside);
@@ -487,7 +486,7 @@ class FusionPlanner {
   void absorb_views() {
     for (Node& node : graph_.nodes()) {
       Info& info = infos_.at(&node);
-      if (!is_getitem(node) || !info.supported || info.view) continue;
+      if (!node.calls("operator.getitem") || !info.supported || info.view) continue;
       const Node& tuple = *node.all_input_nodes().front();
       if (const int group = group_of(tuple); group != kNone) add(node, group);
     }
@@ -512,7 +511,7 @@ class FusionPlanner {
       bool worthwhile = false;
       for (const Node* node : group.nodes) {
         const Info& info = infos_.at(node);
-        calls += !info.view && !is_getitem(*node) ? 1 : 0;
+        calls += !info.view && !node->calls("operator.getitem") ? 1 : 0;
         worthwhile |= info.worthwhile;
       }
       if (calls < 2 && !worthwhile) {
@@ -538,8 +537,8 @@ class FusionPlanner {
 // list. By the schema: the result may be a view of an argument, and nothing is written.
 bool is_lowered_view(const Node& node) {
   if (!is_call(node)) return false;
-  if (is_getitem(node))
-    return node.arg(0).is_node() && !is_getitem(node.arg(0).node()) &&
+  if (node.calls("operator.getitem"))
+    return node.arg(0).is_node() && !node.arg(0).node().calls("operator.getitem") &&
            is_lowered_view(node.arg(0).node());
   const OpInfo& info = node.op() == Opcode::kCallMethod ? OpInfo::of_method(node.target().str())
                                                         : OpInfo::of(*node.target().function());

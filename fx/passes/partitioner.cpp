@@ -12,8 +12,6 @@ namespace {
 
 constexpr std::int32_t kNone = -1;
 
-bool is_getitem(const Node& node) { return node.calls("operator.getitem"); }
-
 bool is_call(const Node& node) {
   return node.op() == Opcode::kCallFunction || node.op() == Opcode::kCallMethod ||
          node.op() == Opcode::kCallModule;
@@ -33,7 +31,7 @@ CapabilityBasedPartitioner::CapabilityBasedPartitioner(GraphModule& module, Oper
     : module_(module), support_(std::move(support)), options_(std::move(options)) {}
 
 bool CapabilityBasedPartitioner::computes(const Node& node) const {
-  return is_call(node) && !is_getitem(node) && !node.calls("aten::view") &&
+  return is_call(node) && !node.calls("operator.getitem") && !node.calls("aten::view") &&
          !names(options_.non_compute_ops, node);
 }
 
@@ -66,7 +64,8 @@ std::vector<Partition> CapabilityBasedPartitioner::propose_partitions() const {
     moved = false;
     for (const Node& node : graph.nodes()) {
       const UserRange users = node.users();
-      if (!std::all_of(users.begin(), users.end(), [](const Node* n) { return is_getitem(*n); }))
+      if (!std::all_of(users.begin(), users.end(),
+                       [](const Node* n) { return n->calls("operator.getitem"); }))
         continue;
       for (const Node* user : users) {
         moved |= assigned[user->id()] != assigned[node.id()];
