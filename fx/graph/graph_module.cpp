@@ -320,14 +320,17 @@ bool GraphModule::delete_submodule(std::string_view path) {
 
 void GraphModule::delete_all_unused_submodules() {
   std::vector<std::string> used;  // with all parents; children of called modules are kept by prefix
-  std::vector<std::string> called;
+  std::vector<std::string> called;  // or graphs, which are the ones to say what they use
   for (const Node& node : graph_->nodes()) {
     if (node.op() != Opcode::kCallModule && node.op() != Opcode::kGetAttr) continue;
     const std::string& path = node.target().str();
-    for (std::size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.', dot + 1))
-      used.push_back(path.substr(0, dot));
-    used.push_back(path);
-    if (node.op() == Opcode::kCallModule) called.push_back(path + ".");
+    for (std::size_t dot = 0; dot != std::string::npos;) {
+      dot = path.find('.', dot + 1);
+      const std::string& at = used.emplace_back(path.substr(0, dot));
+      const bool is_graph = dynamic_cast<const GraphModule*>(find_submodule(at).get()) != nullptr;
+      if (is_graph || (dot == std::string::npos && node.op() == Opcode::kCallModule))
+        called.push_back(at + ".");
+    }
   }
   std::sort(used.begin(), used.end());
   std::vector<std::string> unused;

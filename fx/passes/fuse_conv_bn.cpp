@@ -56,12 +56,13 @@ std::shared_ptr<torch::nn::Module> copy_with(const torch::nn::Module& old,
 
 class Fuser {
  public:
-  Fuser(GraphModule& module, const FuseConvBnOptions& options)
+  Fuser(GraphModule& module, const TreeUses& tree, const FuseConvBnOptions& options)
       : module_(module),
         graph_(module.graph()),
         options_(options),
         finder_(module),
-        uses_(module) {}
+        uses_(module),
+        tree_(tree) {}
 
   std::int64_t run() {
     std::int64_t fused = 0;
@@ -73,7 +74,8 @@ class Fuser {
       fuse(*layer, *bn);
       ++fused;
     }
-    for (const std::string& path : left_behind_) delete_unused_attribute(module_, uses_, path);
+    for (const std::string& path : left_behind_)
+      delete_unused_attribute(module_, uses_, tree_, path);
     return fused;
   }
 
@@ -99,7 +101,7 @@ class Fuser {
     const std::string path = layer.node->target().str();
     const bool only_use = uses_.of_module(*layer.module) == 1 && uses_.at_or_below(path) == 1;
     uses_.remove(*layer.node);
-    if (only_use && is_own_attribute(module_, path)) {
+    if (only_use && may_replace(path)) {
       module_.set_submodule(path, copy_with(*layer.module, fused));
     } else {
       const std::string own = fresh(path);
@@ -128,8 +130,7 @@ class Fuser {
   void set_argument(const LayerSite& layer, std::size_t position, std::string_view name, Node* old,
                     const std::string& path, const std::string& like, const at::Tensor& tensor) {
     const bool only_use = old && old->num_users() == 1 &&
-                          uses_.of_tensor(module_.find_tensor(path)) == 1 &&
-                          is_own_attribute(module_, path);
+                          uses_.of_tensor(module_.find_tensor(path)) == 1 && may_replace(path);
     if (only_use) {
       uses_.remove(*old);
       store(path, like, tensor);
@@ -149,6 +150,11 @@ class Fuser {
       node.insert_arg(static_cast<std::int64_t>(position), read);
     else
       node.update_kwarg(name, read);
+  }
+
+  // Whether what stands there belongs to this graph alone, if only one of its nodes uses it.
+  bool may_replace(const std::string& path) const {
+    return is_own_attribute(module_, path) && !tree_.is_used_by_others(module_, path);
   }
 
   // As what the weight is: a parameter, buffer or constant.
@@ -193,14 +199,16 @@ class Fuser {
   const FuseConvBnOptions& options_;
   ConvBnFinder finder_;
   AttributeUses uses_;
+  const TreeUses& tree_;
   std::vector<std::string> left_behind_;  // paths that may have lost their last use
 };
 
 }  // namespace
 
 PassResult fuse_conv_bn(GraphModule& module, const FuseConvBnOptions& options) {
+  const TreeUses tree(module);
   return rewrite_each_graph_module(
-      module, [&](GraphModule& nested) { return Fuser(nested, options).run(); });
+      module, [&](GraphModule& nested) { return Fuser(nested, tree, options).run(); });
 }
 
 }  // namespace fx

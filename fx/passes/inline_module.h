@@ -11,7 +11,7 @@ namespace fx {
 /// attributes are read under their paths in `module`, constants of the submodule move to it. Items
 /// that operator.getitem takes of a result of several values are replaced by the values themselves.
 /// Returns from nodes of the submodule to what now stands for them. The submodule stays where it
-/// is; delete_all_unused_submodules() removes it. O(nodes).
+/// is; delete_all_unused_submodules() removes it if no node uses what is below it. O(nodes).
 /// torch.fx.experimental.const_fold._inline_module.
 /// @throws GraphError kMissingAttribute when the call's target is no GraphModule or an argument is
 ///   missing; nothing is changed then.

@@ -61,12 +61,13 @@ std::optional<FunctionalForm> functional_form(const torch::nn::Module& module) {
 
 class Quantizer {
  public:
-  Quantizer(GraphModule& module, const QuantizeWeightsOptions& options)
+  Quantizer(GraphModule& module, const TreeUses& tree, const QuantizeWeightsOptions& options)
       : module_(module),
         graph_(module.graph()),
         options_(options),
         finder_(module),
-        uses_(module) {}
+        uses_(module),
+        tree_(tree) {}
 
   std::int64_t run() {
     std::int64_t quantized = 0;
@@ -76,7 +77,8 @@ class Quantizer {
       if (!layer->weight.isfinite().all().item<bool>()) continue;
       quantized += layer->module ? quantize_module(*layer) : quantize_call(*layer);
     }
-    for (const std::string& path : left_behind_) delete_unused_attribute(module_, uses_, path);
+    for (const std::string& path : left_behind_)
+      delete_unused_attribute(module_, uses_, tree_, path);
     return quantized;
   }
 
@@ -91,7 +93,8 @@ class Quantizer {
     if (uses_.of_module(*layer.module) != 1 || uses_.at_or_below(path) != 1) return false;
     // The layer holds the module; its path becomes a container of the new attributes.
     uses_.remove(node);
-    if (is_own_attribute(module_, path)) module_.delete_submodule(path);
+    if (is_own_attribute(module_, path) && !tree_.is_used_by_others(module_, path))
+      module_.delete_submodule(path);
     const auto guard = graph_.inserting_before(node);
     Node& weight = scaled_back(layer.weight, path + ".weight");
     Argument bias;
@@ -156,14 +159,16 @@ class Quantizer {
   const QuantizeWeightsOptions& options_;
   ConvBnFinder finder_;
   AttributeUses uses_;
+  const TreeUses& tree_;
   std::vector<std::string> left_behind_;  // paths that may have lost their last use
 };
 
 }  // namespace
 
 PassResult quantize_weights(GraphModule& module, const QuantizeWeightsOptions& options) {
+  const TreeUses tree(module);
   return rewrite_each_graph_module(
-      module, [&](GraphModule& nested) { return Quantizer(nested, options).run(); });
+      module, [&](GraphModule& nested) { return Quantizer(nested, tree, options).run(); });
 }
 
 }  // namespace fx

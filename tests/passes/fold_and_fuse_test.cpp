@@ -259,6 +259,102 @@ TEST(FuseConvBn, ManyLayers) {
   EXPECT_EQ(module->graph().size(), 302u);
 }
 
+// --- attributes of nested modules that the graph around them uses
+// -------------------------------------------------------------------------------------------------
+
+// `inner` holds a layer and a normalization, which its graph calls or reads the tensors of. The
+// graph around calls the same modules or reads the layer's weight, and may call `inner` as well.
+std::shared_ptr<GraphModule> with_shared_layer(bool inner_calls, bool outer_calls,
+                                               bool calls_inner) {
+  auto inner = parse_module(inner_calls ? R"(
+%x = placeholder[target=x]
+%c = call_module[target=conv](args = (%x,))
+%n = call_module[target=bn](args = (%c,))
+return %n
+)"
+                                        : R"(
+%x = placeholder[target=x]
+%w = get_attr[target=conv.weight]
+%m = get_attr[target=bn.running_mean]
+%v = get_attr[target=bn.running_var]
+%c = call_function[target=aten::conv1d](args = (%x, %w))
+%n = call_function[target=aten::batch_norm](args = (%c, None, None, %m, %v, False, 0.1, 1e-05, False))
+return %n
+)");
+  if (inner_calls) {
+    inner->set_submodule("conv", std::make_shared<torch::nn::Conv1dImpl>(3, 3, 1));
+    inner->set_submodule("bn", std::make_shared<torch::nn::BatchNorm1dImpl>(3));
+  } else {
+    inner->set_parameter("conv.weight", torch::randn({3, 3, 1}));
+    inner->set_buffer("bn.running_mean", torch::zeros(3));
+    inner->set_buffer("bn.running_var", torch::zeros(3));
+  }
+  inner->find_tensor("bn.running_mean").copy_(torch::tensor({1.0f, -2.0f, 3.0f}));
+  inner->find_tensor("bn.running_var").fill_(4);
+  const std::string own_use = outer_calls && inner_calls
+                                  ? "%c = call_module[target=inner.conv](args = (%x,))\n"
+                                    "%n = call_module[target=inner.bn](args = (%c,))\n"
+                                  : "%w = get_attr[target=inner.conv.weight]\n"
+                                    "%n = call_function[target=aten::conv1d](args = (%x, %w))\n";
+  auto module = parse_module("%x = placeholder[target=x]\n" + own_use +
+                             (calls_inner ? "%i = call_module[target=inner](args = (%x,))\n"
+                                            "return (%n, %i)\n"
+                                          : "return %n\n"));
+  module->set_submodule("inner", inner);
+  module->eval();
+  module->recompile();
+  return module;
+}
+
+void expect_same_after(const std::string& passes, double tolerance) {
+  for (const bool inner_calls : {true, false})
+    for (const bool outer_calls : {true, false})
+      for (const bool calls_inner : {true, false}) {
+        SCOPED_TRACE(passes + std::to_string(inner_calls) + std::to_string(outer_calls) +
+                     std::to_string(calls_inner));
+        torch::manual_seed(2);
+        const auto module = with_shared_layer(inner_calls, outer_calls, calls_inner);
+        const at::Tensor x = torch::randn({2, 3, 4});
+        const Value expected = (*module)(x);
+        run_passes(*module, passes);
+        module->recompile();
+        EXPECT_EQ(compare_values(expected, (*module)(x), {.rtol = tolerance, .atol = tolerance}),
+                  "");
+        const auto inner = std::dynamic_pointer_cast<GraphModule>(module->find_submodule("inner"));
+        ASSERT_NE(inner, nullptr);
+        EXPECT_NO_THROW(inner->graph().lint());
+        EXPECT_NO_THROW(inner->forward({Value(x)}));
+      }
+}
+
+TEST(NestedAttributes, QuantizedWhereTheGraphAroundUsesThem) {
+  expect_same_after("quantize_weights(min_numel=1)", 0.05);
+}
+
+TEST(NestedAttributes, FusedWhereTheGraphAroundUsesThem) {
+  expect_same_after("fuse_conv_bn", 1e-5);
+}
+
+TEST(NestedAttributes, UnusedOnesDeleted) {
+  expect_same_after("constant_fold(remove_unused_attributes=true)", 0);
+}
+
+// What no other graph uses is replaced where it stands: nothing is left of the old weights.
+TEST(NestedAttributes, DeletedWhereNobodyElseUsesThem) {
+  for (const bool fuse : {true, false}) {
+    const auto module = with_shared_layer(true, true, true);
+    for (const char* name : {"n", "c"}) {
+      Node& node = *module->graph().find_node(name);
+      node.replace_all_uses_with(*module->graph().find_node("x"));
+      module->graph().erase_node(node);
+    }
+    run_passes(*module, fuse ? "fuse_conv_bn" : "quantize_weights(min_numel=1)");
+    EXPECT_EQ(module->find_tensor("inner.conv.weight").defined(), fuse);
+    EXPECT_EQ(module->find_submodule("inner.bn") == nullptr, fuse);
+    EXPECT_EQ(module->find_tensor("inner.conv.weight_int8").defined(), !fuse);
+  }
+}
+
 // --- comparing
 // --------------------------------------------------------------------------------------
 
