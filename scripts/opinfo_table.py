@@ -15,7 +15,7 @@ SHORT = {"float32": "f32", "float64": "f64", "bfloat16": "bf16", "float16": "f16
          "uint16": "u16", "uint32": "u32", "uint64": "u64", "float8_e4m3fn": "f8e4m3", "float8_e5m2": "f8e5m2",
          "float8_e4m3fnuz": "f8e4m3z", "float8_e5m2fnuz": "f8e5m2z",
          "errors": "errors"}
-WAYS = {"text": "interpret", "interpret": "interpret", "plan": "plan", "replay": "plan", "llvm": "llvm",
+WAYS = {"text": "interpret", "interpret": "interpret", "plan": "plan", "replay": "plan", "core": "core", "llvm": "llvm",
         "llvm among others": "llvm", "all": "interpret"}
 
 HEAD = """# PyTorch's operator database
@@ -27,12 +27,14 @@ a graph with inputs and outputs, and `opinfo_report` runs it; `make test-opinfo`
 - **Programs.** Each sample is the operators that Python dispatches for it. Where it stands for one call, it is also that call by its
   torch function, as a method of its tensor, and as the method that writes to its tensor. Text and lint of each are checked, too.
 - **interpret** is the Interpreter; **plan** is `GraphModule::forward`, and the mode `reduce-overhead` of the backend `plan`, called twice;
+  **core** is the graph that `fx::run_decompositions` makes of it, without composite operators and those of
+  `core_aten_decompositions()`, and what that gives (strides apart);
   **llvm** is `fx::compile`, called twice, of the operators as they are and of the same operators between products by 1 (also with
   `reduce-overhead`), since a single operator pays for no kernel. *kernel*: an operator of the sample became part of a kernel;
   *operators*: none did.
 - **equal** means: kind, dtype, sizes and strides as in Python (no strides between products), integers exactly, others within the
-  tolerance of `torch.testing.assert_close` for the dtype, or, for kernels, as near to the result in double as Python's; NaN where NaN
-  is. Errors have Python's message. Random numbers have Python's seed, and so are compared like all others. What differs from run to run
+  tolerance of `torch.testing.assert_close` for the dtype, or, for kernels and decompositions, as near to the result in double as Python's; NaN where NaN
+  is; a decomposition may be twice as far from it as the farthest number of Python's. Errors have Python's message. Random numbers have Python's seed, and so are compared like all others. What differs from run to run
   in Python, since it is memory that nobody wrote, is judged by dtype, sizes and strides: *shape*.
 - **not exported** samples are listed in the last column.
 
@@ -42,8 +44,8 @@ a graph with inputs and outputs, and `opinfo_report` runs it; `make test-opinfo`
 
 Why no operator of a sample is in a kernel, for the most frequent reasons: {reasons}.
 
-| operator | samples | dtypes | interpret | plan | llvm | notes |
-| --- | ---: | --- | --- | --- | --- | --- |
+| operator | samples | dtypes | interpret | plan | core | llvm | notes |
+| --- | ---: | --- | --- | --- | --- | --- | --- |
 {rows}
 """
 
@@ -63,7 +65,7 @@ class Row:
             self.notes[(f"not exported: {sample['missing']}", dtype)] += 1
             return "not exported"
         judge = "equal" if sample["judge"] == "values" else "shape"
-        states = dict.fromkeys(("interpret", "plan", "llvm"), judge)
+        states = dict.fromkeys(("interpret", "plan", "core", "llvm"), judge)
         for bad in result.get("bad", []):
             states[WAYS[bad["way"]]] = "differs"
             self.notes[(f"{bad['way']}, {bad['form']}: {bad['what'].splitlines()[0]}", dtype)] += 1
@@ -101,7 +103,7 @@ class Row:
         if not self.samples:
             listed.append("no dtype with samples on the CPU")
         cells = [name, sum(self.samples.values()), " ".join(SHORT[d] for d in SHORT if d in self.samples),
-                 self.cell("interpret"), self.cell("plan"), self.cell("llvm"), "; ".join(listed[:4])]
+                 self.cell("interpret"), self.cell("plan"), self.cell("core"), self.cell("llvm"), "; ".join(listed[:4])]
         return "| " + " | ".join(str(c).replace("|", "\\|").replace("_", "\\_") for c in cells) + " |"
 
 

@@ -6,6 +6,11 @@
 namespace fx {
 namespace {
 
+Argument complex_argument(const c10::IValue& value) {
+  const auto number = value.toComplexDouble();
+  return std::complex<double>(number.real(), number.imag());
+}
+
 TraceArg to_trace_arg(const c10::IValue& value, const c10::Type& type) {
   if (value.isNone()) return {};
   switch (type.kind()) {
@@ -24,10 +29,7 @@ TraceArg to_trace_arg(const c10::IValue& value, const c10::Type& type) {
   if (value.isBool()) return Argument(value.toBool());
   if (value.isInt()) return Argument(value.toInt());
   if (value.isDouble()) return Argument(value.toDouble());
-  if (value.isComplexDouble()) {
-    const auto v = value.toComplexDouble();
-    return Argument(std::complex<double>(v.real(), v.imag()));
-  }
+  if (value.isComplexDouble()) return complex_argument(value);
   if (value.isString()) return Argument(value.toStringRef());
   if (value.isDevice()) return Argument(value.toDevice());
   if (value.isSymInt()) return Argument(value.toSymInt().guard_int(__FILE__, __LINE__));
@@ -71,6 +73,7 @@ TraceArg to_trace_arg(const Value& value) {
   if (value.isBool()) return Argument(value.toBool());
   if (value.isInt()) return Argument(value.toInt());
   if (value.isDouble()) return Argument(value.toDouble());
+  if (value.isComplexDouble()) return complex_argument(value);
   if (value.isString()) return Argument(value.toStringRef());
   if (value.isDevice()) return Argument(value.toDevice());
   throw TraceError(ErrorCode::kBadArgument,

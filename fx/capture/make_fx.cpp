@@ -43,8 +43,54 @@ bool is_expanded_by_autocast(const c10::OperatorHandle& op, c10::DispatchKeySet 
          op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
 }
 
+// Composite operators that read tensors through pointers, and the arguments at fault: below
+// autograd nobody sees it. What they read is checked like other values that the program reads.
+void check_read_arguments(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+  struct Reader {
+    std::string_view name, overload;
+    std::vector<std::size_t> arguments;
+  };
+  static const std::vector<Reader> kReaders = {
+      {"aten::ctc_loss", "Tensor", {2, 3}},
+      {"aten::tensor_split", "tensor_indices_or_sections", {1}},
+      {"aten::_pad_packed_sequence", "", {1}},
+      {"aten::lstm", "data", {1}},
+      {"aten::gru", "data", {1}},
+      {"aten::rnn_tanh", "data", {1}},
+      {"aten::rnn_relu", "data", {1}}};
+  const c10::OperatorName& name = op.operator_name();
+  for (const Reader& reader : kReaders) {
+    if (name.name != reader.name || name.overload_name != reader.overload) continue;
+    for (const std::size_t index : reader.arguments) {
+      const at::Tensor& read =
+          torch::jit::last(stack, op.schema().arguments().size())[index].toTensor();
+      at::Tensor now;
+      {
+        const RecordingPause pause;
+        now = read.detach().clone();
+      }
+      at::equal(read, now);
+    }
+  }
+}
+
+// Without gradients max_pool1d writes its result through a pointer; with them it is this.
+bool pool_by_operators(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  if (op.operator_name().name != "aten::max_pool1d") return false;
+  static const c10::OperatorHandle other =
+      c10::Dispatcher::singleton().findSchemaOrThrow("aten::max_pool1d_with_indices", "");
+  other.callBoxed(stack);
+  stack->pop_back();
+  return true;
+}
+
 void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   check_thread(op);
+  if (!active_recorder->is_above_autograd()) {
+    if (pool_by_operators(op, stack)) return;
+    check_read_arguments(op, *stack);
+    return op.redispatchBoxed(keys.remove(kModeKey), stack);
+  }
   // What functionalization makes of the call is recorded (passes/functionalize.h).
   if (keys.has(c10::DispatchKey::Functionalize))
     return call_functional(op, keys.remove(kModeKey), stack);
@@ -58,7 +104,8 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::ji
 void fallback_below_autograd(const c10::OperatorHandle& op, c10::DispatchKeySet,
                              torch::jit::Stack* stack) {
   check_thread(op);
-  c10::impl::ExcludeDispatchKeyGuard below(kBelowAutogradKey);
+  // Everything below this call is the operator's own business.
+  c10::impl::ExcludeDispatchKeyGuard below(c10::DispatchKeySet({kBelowAutogradKey, kModeKey}));
   active_recorder->record(op, stack);
 }
 
@@ -80,17 +127,21 @@ void register_fallbacks() {
 class RecordingScope {
  public:
   RecordingScope(Recorder& recorder, bool pre_dispatch)
-      : previous_(std::exchange(active_recorder, &recorder)),
-        mode_(pre_dispatch ? kModeKey : kBelowAutogradKey),
-        other_(pre_dispatch ? kBelowAutogradKey : kModeKey) {}
+      : previous_(std::exchange(active_recorder, &recorder)) {
+    if (pre_dispatch)
+      above_autograd_.emplace(kBelowAutogradKey);
+    else
+      below_autograd_.emplace(kBelowAutogradKey);
+  }
   ~RecordingScope() { active_recorder = previous_; }
   RecordingScope(const RecordingScope&) = delete;
   RecordingScope& operator=(const RecordingScope&) = delete;
 
  private:
   Recorder* previous_;
-  c10::impl::IncludeDispatchKeyGuard mode_;
-  c10::impl::ExcludeDispatchKeyGuard other_;
+  c10::impl::IncludeDispatchKeyGuard mode_{kModeKey};
+  std::optional<c10::impl::ExcludeDispatchKeyGuard> above_autograd_;
+  std::optional<c10::impl::IncludeDispatchKeyGuard> below_autograd_;
 };
 
 // A tensor object of its own over the same memory, so that inputs passed twice stay two inputs.

@@ -49,6 +49,9 @@ class Recorder final : public TracerBase {
   /// @throws TraceError kBadArgument, kConcreteValue (strict), and what the operator throws.
   void record(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 
+  /// Whether calls are recorded above autograd.
+  bool is_above_autograd() const noexcept { return options_.pre_dispatch; }
+
   /// How often an operator has given the program a number or bool that depends on values.
   std::size_t num_values_read() const noexcept { return num_values_read_; }
 

@@ -5,15 +5,17 @@
 #include "fx/base/error.h"
 #include "fx/capture/boxed.h"
 #include "fx/capture/make_fx.h"
+#include "fx/capture/program_isolation.h"
 #include "fx/ops/call.h"
+#include "fx/passes/functionalize.h"
 
 namespace fx {
 namespace {
 
 // Captures what an interpreter of `module` does, with the module's parameters and buffers.
 std::shared_ptr<GraphModule> capture(GraphModule& module, Interpreter& interpreter,
-                                     const std::vector<at::Tensor>& inputs) {
-  MakeFxOptions options;
+                                     const std::vector<at::Tensor>& inputs,
+                                     MakeFxOptions options = {}) {
   options.class_name = module.class_name();
   for (const Node* input : module.graph().placeholders())
     options.input_names.emplace_back(input->name());
@@ -26,6 +28,12 @@ bool has_any(const GraphModule& module, const DecompositionTable& table) {
   return std::ranges::any_of(module.graph().nodes(), [&](const Node& node) {
     return node.op() == Opcode::kCallFunction && table.contains(node.target().str());
   });
+}
+
+PassError not_stable(std::string_view what, int rounds) {
+  return {ErrorCode::kPassNotStable, std::string(what) +
+                                         ": operators of the table are left after " +
+                                         std::to_string(rounds) + " rounds"};
 }
 
 }  // namespace
@@ -47,14 +55,39 @@ std::shared_ptr<GraphModule> decompose(GraphModule& module, const DecompositionT
     return capture(*captured, interpreter, example_inputs);
   }
   for (int round = 0; has_any(*captured, table); ++round) {
-    if (round == options.max_rounds)
-      throw PassError(ErrorCode::kPassNotStable,
-                      "decompose: operators of the table are left after " +
-                          std::to_string(options.max_rounds) + " rounds");
+    if (round == options.max_rounds) throw not_stable("decompose", round);
     DecompositionInterpreter interpreter(*captured, table);
     captured = capture(*captured, interpreter, example_inputs);
   }
   return captured;
+}
+
+std::shared_ptr<GraphModule> run_decompositions(GraphModule& module,
+                                                const std::vector<at::Tensor>& example_inputs,
+                                                const RunDecompositionsOptions& options) {
+  const DecompositionTable& table = options.table ? *options.table : core_aten_decompositions();
+  const at::NoGradGuard no_grad;
+  ProgramIsolation isolation(module);
+  MakeFxOptions below_autograd;
+  below_autograd.pre_dispatch = false;
+  below_autograd.dynamic = options.dynamic;
+  const auto round = [&](GraphModule& from) {
+    DecompositionInterpreter interpreter(from, table);
+    auto made = capture(from, interpreter, copies_for_run(example_inputs), below_autograd);
+    isolation.restore();
+    return made;
+  };
+  std::shared_ptr<GraphModule> made = round(module);
+  for (int rounds = 1;; ++rounds) {
+    if (!has_any(*made, table)) {
+      const std::vector<at::Tensor> inputs = copies_for_run(example_inputs);
+      functionalize(*made, Values(inputs.begin(), inputs.end()));
+      // Making writes functional brings operators of its own.
+      if (!has_any(*made, table)) return made;
+    }
+    if (rounds >= options.max_rounds) throw not_stable("run_decompositions", options.max_rounds);
+    made = round(*made);
+  }
 }
 
 }  // namespace fx

@@ -267,6 +267,29 @@ TEST(RightValues, values_whose_memory_another_tensor_has) {
                   TraceError, kBadArgument, "gave other memory to an input");
 }
 
+TEST(RightValues, composite_operators_that_use_pointers_below_autograd) {
+  const torch::NoGradGuard no_grad;
+  MakeFxOptions below;
+  below.pre_dispatch = false;
+  const auto pool = [](Tensor x) { return torch::max_pool1d(x * 2, 3, 2, 1); };
+  auto gm = make_fx(pool, {torch::randn({2, 3, 9})}, below);
+  const Tensor x = torch::randn({2, 3, 9});
+  EXPECT_TRUE(torch::equal((*gm)(x).toTensor(), pool(x))) << gm->graph();
+  // What they read is checked.
+  const auto loss = [](Tensor log, Tensor lengths) {
+    return torch::ctc_loss(log, torch::tensor({{1, 2}, {2, 1}}), lengths, torch::tensor({2, 2}));
+  };
+  const Tensor log = torch::randn({6, 2, 4}).log_softmax(2), lengths = torch::tensor({6, 5});
+  gm = make_fx(loss, {log, lengths}, below);
+  EXPECT_TRUE(torch::allclose((*gm)(log, lengths).toTensor(), loss(log, lengths)));
+  EXPECT_FX_ERROR((*gm)(log, torch::tensor({5, 5})), RunError, kNodeFailed,
+                  "the program read a value");
+  const auto split = [](Tensor x, Tensor at) { return x.tensor_split(at)[0] + 1; };
+  gm = make_fx(split, {torch::randn({6}), torch::tensor({2, 4})}, below);
+  EXPECT_FX_ERROR((*gm)(torch::randn({6}), torch::tensor({3, 4})), RunError, kNodeFailed,
+                  "the program read a value");
+}
+
 TEST(RightValues, values_live_as_long_as_in_the_program) {
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> made;
   const auto program = [&](Tensor x) {

@@ -220,6 +220,11 @@ TEST(PassesPage, decompositions) {
   };
   auto simple = fx::decompose(gm, table, {x});
   // [end]
+  // [run_decompositions]
+  auto core = fx::run_decompositions(gm, {x});
+  // [end]
+  EXPECT_EQ(core->graph().find_calls("aten::silu").size(), 0u);
+  EXPECT_TRUE(torch::allclose((*core)(x).toTensor(), torch::silu(x)));
   EXPECT_EQ(simple->graph().find_calls("aten::silu").size(), 0u);
   EXPECT_TRUE(torch::allclose((*simple)(x).toTensor(), torch::silu(x)));
 }

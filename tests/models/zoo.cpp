@@ -1,9 +1,12 @@
 #include "tests/models/zoo.h"
 
+#include <algorithm>
+
 #include "fx/analysis/alias.h"
 #include "fx/capture/make_fx.h"
 #include "fx/graph/module_call.h"
 #include "fx/interpret/interpreter.h"
+#include "fx/passes/decompose.h"
 #include "fx/passes/functionalize.h"
 #include "tests/models/tensors_differ.h"
 
@@ -194,6 +197,7 @@ class Checker {
       if (!module) return;
       out_.captured = true;
       for (int round = 0; round < 2; ++round) compare(*module, dtype, false);
+      check_core(*module, dtype);
       check_functional(*module, dtype);
       if (case_.reads_value) expect_guarded(dtype);
     }
@@ -217,6 +221,42 @@ class Checker {
         fail(error.what());
     }
     restore(before);
+  }
+
+  // The same graph of core operators. Their values are eager's up to rounding.
+  void check_core(GraphModule& module, at::ScalarType dtype) {
+    const Tensors before = saved();
+    const auto core = run_decompositions(module, make_inputs(dtype));
+    if (!zoo::difference("attributes", before, saved()).empty()) fail("run_decompositions wrote");
+    core->graph().lint({.strict = true});
+    for (const Node& node : core->graph().nodes())
+      if (core_aten_decompositions().contains(node.target().str()))
+        fail("run_decompositions left " + node.format_node());
+    const Tensors inputs = make_inputs(dtype);
+    const Run eager = run(inputs, false, case_.run);
+    Run found;
+    try {
+      found = run(inputs, false, [&](Tensors& in) {
+        return flatten(core->forward(Values(in.begin(), in.end())));
+      });
+    } catch (const RunError& error) {
+      // A number that the program read has gone into arguments, and is checked.
+      if (!case_.reads_value ||
+          std::string(error.what()).find("the program read a value") == std::string::npos)
+        throw;
+      return restore(before);
+    }
+    const double tolerance = dtype == at::kDouble ? 1e-9 : 1e-4;
+    const auto near = [&](const Tensors& a, const Tensors& b) {
+      return std::ranges::equal(a, b, [&](const at::Tensor& one, const at::Tensor& other) {
+        if (!one.defined() || !other.defined()) return one.defined() == other.defined();
+        return one.sizes() == other.sizes() && one.dtype() == other.dtype() &&
+               torch::allclose(one, other, tolerance, tolerance, /*equal_nan=*/true);
+      });
+    };
+    if (!near(eager.outputs, found.outputs) || !near(eager.inputs, found.inputs) ||
+        !near(eager.state, found.state))
+      fail("run_decompositions: other values\n" + core->graph().str());
   }
 
   // The same graph made functional: it writes to inputs and buffers by a copy_ each, at the end.

@@ -1,7 +1,8 @@
 // opinfo_report FOLDER DTYPE: runs the samples of FOLDER/DTYPE.jsonl (scripts/export_opinfo.py) by
-// the Interpreter, as a plan, as a plan that replays, and compiled by the llvm backend, and adds a
-// line for each to FOLDER/DTYPE.results.jsonl. Samples that have a line there already are left out,
-// so that a run that crashed goes on behind the line that is added for the sample at fault.
+// the Interpreter, as a plan, as a plan that replays, decomposed to core operators, and compiled by
+// the llvm backend, and adds a line for each to FOLDER/DTYPE.results.jsonl. Samples that have a
+// line there already are left out, so that a run that crashed goes on behind the line that is added
+// for the sample at fault.
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
@@ -16,6 +17,7 @@
 #include "fx/graph/graph_module.h"
 #include "fx/graph/text.h"
 #include "fx/interpret/interpreter.h"
+#include "fx/passes/decompose.h"
 #include "tests/opinfo/sample.h"
 
 namespace fx::opinfo {
@@ -139,6 +141,7 @@ class SampleRun {
         return module->forward(std::move(inputs));
       });
       if (form == "method") continue;
+      if (form == "operators") check_core(text);
       const Compiled replay =
           compile(module_of(text), {.backend = "plan", .mode = "reduce-overhead"});
       for (int i = 0; i < 2; ++i)
@@ -178,6 +181,24 @@ class SampleRun {
     refuses("replay", [&](Values inputs) { replay(std::move(inputs)); });
     const Compiled compiled = compile(module_of(text));
     refuses("llvm", [&](Values inputs) { compiled(std::move(inputs)); });
+  }
+
+  // As a graph of core operators (run_decompositions).
+  void check_core(const std::string& text) {
+    std::shared_ptr<GraphModule> core;
+    try {
+      std::vector<at::Tensor> inputs;
+      for (const Value& input : sample_.inputs()) inputs.push_back(input.toTensor());
+      core = run_decompositions(*module_of(text), inputs);
+    } catch (const std::exception& error) {
+      fail("core", "operators", error.what());
+      return;
+    }
+    for (const Node& node : core->graph().nodes())
+      if (core_aten_decompositions().contains(node.target().str()))
+        fail("core", "operators", "left " + node.format_node());
+    check("core", "operators", sample_.outputs, false,
+          [&](Values inputs) { return core->forward(std::move(inputs)); });
   }
 
   // Compiled among other operators, against the Interpreter: the operator gets dense inputs here.
@@ -250,9 +271,11 @@ class SampleRun {
       for (std::size_t i = 0; i < wanted.size(); ++i) {
         Judge judge{.values = sample_.judge_values, .strides = strides};
         std::string text = difference(found[i], wanted[i], judge);
-        if (!text.empty() && std::string_view(way).starts_with("llvm")) {
+        if (!text.empty() &&
+            (std::string_view(way).starts_with("llvm") || way == std::string_view("core"))) {
           const Values truth = in_double(sample_.graphs.at(form), sample_.inputs());
           judge.truth = truth.size() > i ? &truth[i] : nullptr;
+          judge.times_as_far = way == std::string_view("core") ? 2 : 0;
           text = difference(found[i], wanted[i], judge);
         }
         if (!text.empty()) throw std::runtime_error("result " + std::to_string(i) + ": " + text);

@@ -31,12 +31,16 @@ std::string element(const at::Tensor& tensor, std::int64_t index) {
   return out.str();
 }
 
-// Where `actual` is no further from the truth than `wanted`.
-at::Tensor as_near(const at::Tensor& actual, const at::Tensor& wanted, const Value& truth) {
+// Where `actual` is no further from the truth than `wanted`, as the judge has it.
+at::Tensor as_near(const at::Tensor& actual, const at::Tensor& wanted, const Judge& judge) {
+  const Value& truth = *judge.truth;
   if (!truth.isTensor() || truth.toTensor().sizes() != wanted.sizes() ||
       truth.toTensor().scalar_type() != at::kDouble)
     return at::zeros_like(wanted, at::kBool);
-  return (actual - truth.toTensor()).abs() <= (wanted - truth.toTensor()).abs();
+  const at::Tensor error = (actual - truth.toTensor()).abs();
+  const at::Tensor allowed = (wanted - truth.toTensor()).abs();
+  if (judge.times_as_far == 0) return error <= allowed;
+  return error <= at::maximum(allowed, allowed.max() * judge.times_as_far);
 }
 
 std::string tensor_difference(const at::Tensor& actual, const at::Tensor& wanted,
@@ -67,8 +71,7 @@ std::string tensor_difference(const at::Tensor& actual, const at::Tensor& wanted
     same = same.logical_or(close.logical_and(a.isfinite()).logical_and(w.isfinite()))
                .logical_or(a.isnan().logical_and(w.isnan()));
   }
-  if (judge.truth && wanted.is_floating_point())
-    same = same.logical_or(as_near(a, w, *judge.truth));
+  if (judge.truth && wanted.is_floating_point()) same = same.logical_or(as_near(a, w, judge));
   const at::Tensor bad = same.logical_not().reshape({-1}).nonzero().reshape({-1});
   if (bad.numel() == 0) return {};
   const auto index = bad[0].item<std::int64_t>();

@@ -45,6 +45,9 @@ struct Judge {
   bool values = true;            ///< else only kind, dtype, sizes
   bool strides = true;           ///< of dimensions that have some
   const Value* truth = nullptr;  ///< the result in double: as near to it as `wanted` is right, too
+  /// Other ways to the same numbers may also be so many times as far from the truth as the number
+  /// of `wanted` that is farthest from it.
+  double times_as_far = 0;
 };
 
 /// Empty, or how a result differs: kind, dtype, sizes, strides, then values: integers exactly, the
