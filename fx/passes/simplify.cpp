@@ -141,13 +141,18 @@ void SimplifyContext::replace(Node& node, Node& value) {
   Node* inner = node.args()[0].node_or_null();
   node.replace_all_uses_with(value);
   graph_.erase_node(node);
-  if (inner && inner != &value && inner->num_users() == 0) graph_.erase_node(*inner);
+  if (inner != &value) erase_if_unused(inner);
 }
 
 void SimplifyContext::rewire(Node& node, Args args) {
   Node* inner = node.args()[0].node_or_null();
   node.set_args(std::move(args));
-  if (inner && inner->num_users() == 0) graph_.erase_node(*inner);
+  erase_if_unused(inner);
+}
+
+// Inputs stay, and what has effects, such as drawing random numbers.
+void SimplifyContext::erase_if_unused(Node* node) {
+  if (node && node->num_users() == 0 && !node->is_impure()) graph_.erase_node(*node);
 }
 
 void SimplifyContext::retarget(Node& node, std::string_view name, std::string_view overload,

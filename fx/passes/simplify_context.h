@@ -36,6 +36,7 @@ class SimplifyContext {
   void replace(Node& node, Node& value);
   /// Makes `node` a call on other arguments. Its inner call is erased if nobody else uses it.
   void rewire(Node& node, Args args);
+  void erase_if_unused(Node* node);
   /// The same with another target; `name` is that of an operator and of a method alike.
   void retarget(Node& node, std::string_view name, std::string_view overload, Args args);
 

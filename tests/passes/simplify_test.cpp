@@ -329,6 +329,23 @@ TEST(Simplify, OperatorsOfOthersStay) {
   EXPECT_FALSE(simplify(*module).changed);
 }
 
+TEST(Simplify, InputsAndDrawsStay) {
+  auto module = parse_module(
+      "%c = placeholder[target=c]\n"
+      "%x = placeholder[target=x]\n"
+      "%a = call_function[target=aten::where.self](args = (%c, %x, %x))\n"
+      "%size = call_method[target=size](args = (%a,))\n"
+      "%drawn = call_function[target=aten::bernoulli](args = (%x,))\n"
+      "%mask = call_method[target=bool](args = (%drawn,))\n"
+      "%b = call_function[target=aten::where.self](args = (%drawn, %x, %x))\n"
+      "%more = call_method[target=size](args = (%b,))\n"
+      "return (%size, %more)\n");
+  simplify(*module);
+  module->graph().lint();
+  EXPECT_EQ(module->graph().placeholders().size(), 2u) << module->graph();
+  EXPECT_EQ(module->graph().find_calls("aten::bernoulli").size(), 1u) << module->graph();
+}
+
 TEST(Simplify, CountsItsRules) {
   auto module = module_of(twice("call_function[target=aten::relu"));
   const PipelineResult result = run_passes(*module, "simplify");

@@ -13,15 +13,15 @@ namespace {
 // clang-format off
 TEST(Printed, relu_off) {
   const auto module = std::make_shared<GraphModule>(parse_text(R"fx(fx 1
-%x0 = placeholder[target=x0]
-%relu = call_function[target=torch.relu](args = (%x0,), kwargs = {})
+%input0 = placeholder[target=input0]
+%relu = call_function[target=torch.relu](args = (%input0,), kwargs = {})
 return %relu
 )fx"));
   module->eval();
   module->recompile();
   Program program;
   program.module = module;
-  program.inputs.emplace_back(floats(at::kFloat, {}, {0.0}));
+  program.inputs.emplace_back(floats(at::kDouble, {}, {0.0}));
   EXPECT_NE(check_passes(program, std::vector{relu_off()}, false), "");
 }
 
@@ -66,34 +66,51 @@ return %unsqueeze_1
 TEST(Printed, conv2d_and_norm) {
   const auto module = std::make_shared<GraphModule>(parse_text(R"fx(fx 1
 %x0 = placeholder[target=x0]
-%neg = call_function[target=torch.neg](args = (%x0,), kwargs = {})
-%max_1 = call_function[target=torch.max](args = (%x0, 3), kwargs = {})
-%getitem = call_function[target=operator.getitem](args = (%max_1, 1), kwargs = {})
-%split_with_sizes = call_function[target=aten::split_with_sizes](args = (%x0, [1, 2], 0), kwargs = {})
-%getitem_1 = call_function[target=operator.getitem](args = (%split_with_sizes, 0), kwargs = {})
-%getitem_2 = call_function[target=operator.getitem](args = (%split_with_sizes, 1), kwargs = {})
-%tanh = call_function[target=torch.tanh](args = (%getitem_1,), kwargs = {})
-%layer0 = call_module[target=layer0](args = (%tanh,), kwargs = {})
-%block_layer1 = call_module[target=block.layer1](args = (%layer0,), kwargs = {})
-return {'key0': %getitem, 'key1': (%getitem, %x0)}
+%x1 = placeholder[target=x1]
+%clone = call_function[target=torch.clone](args = (%x1,), kwargs = {})
+%slice_tensor = call_function[target=aten::slice.Tensor](args = (%x0, 1, 2, 2, 2), kwargs = {})
+%nested2 = call_module[target=nested2](args = (%x1,), kwargs = {})
+%exp = call_function[target=torch.exp](args = (%x1,), kwargs = {})
+return (%x0,)
 )fx"));
   module->eval();
-  const auto module_made0 = std::make_shared<torch::nn::Conv2dImpl>(torch::nn::Conv2dOptions(1, 2, {2, 2}).bias(false));
-  module_made0->train(false);
-  module->set_submodule("layer0", module_made0);
-  const auto module_made1 = std::make_shared<torch::nn::BatchNorm2dImpl>(2);
-  module_made1->train(false);
-  module->set_submodule("block.layer1", module_made1);
-  fill(*module, "layer0.weight", floats(at::kFloat, {2, 1, 2, 2}, {0.9921875, 0.7890625, 0.7421875, -0.8046875, 0.9921875, -0.6328125, -0.09375, 0.15625}));
-  fill(*module, "block.layer1.weight", floats(at::kFloat, {2}, {0.9921875, 0.9921875}));
-  fill(*module, "block.layer1.bias", floats(at::kFloat, {2}, {0.9921875, 0.9921875}));
-  fill(*module, "block.layer1.running_mean", floats(at::kFloat, {2}, {2.2142107486724854, 1.4209063053131104}));
-  fill(*module, "block.layer1.running_var", floats(at::kFloat, {2}, {0.9219217300415039, 0.8446474075317383}));
-  fill(*module, "block.layer1.num_batches_tracked", floats(at::kFloat, {}, {1.8718504905700684}));
+  const auto module_0 = std::make_shared<GraphModule>(parse_text(R"fx(fx 1
+%input0 = placeholder[target=input0]
+%sub = call_function[target=operator.sub](args = (%input0, 0), kwargs = {})
+%minimum = call_function[target=aten::minimum](args = (%input0, %input0), kwargs = {})
+%sub_1 = call_function[target=operator.sub](args = (%input0, 0), kwargs = {})
+%div_scalar = call_function[target=aten::div.Scalar](args = (%minimum, 1), kwargs = {})
+%tanh = call_function[target=torch.tanh](args = (%input0,), kwargs = {})
+%unsqueeze = call_function[target=aten::unsqueeze](args = (%tanh, 0), kwargs = {})
+%unsqueeze_1 = call_function[target=aten::unsqueeze](args = (%unsqueeze, 0), kwargs = {})
+%unsqueeze_2 = call_function[target=aten::unsqueeze](args = (%unsqueeze_1, 0), kwargs = {})
+%unsqueeze_3 = call_function[target=aten::unsqueeze](args = (%unsqueeze_2, 0), kwargs = {})
+%block_layer0 = call_module[target=block.layer0](args = (%unsqueeze_3,), kwargs = {})
+%block_layer1 = call_module[target=block.layer1](args = (%block_layer0,), kwargs = {})
+return %block_layer1
+)fx"));
+  module_0->eval();
+  const auto module_0_made0 = std::make_shared<torch::nn::Conv2dImpl>(torch::nn::Conv2dOptions(1, 2, {1, 1}).bias(true));
+  module_0_made0->to(at::kDouble);
+  module_0_made0->train(false);
+  module_0->set_submodule("block.layer0", module_0_made0);
+  const auto module_0_made1 = std::make_shared<torch::nn::BatchNorm2dImpl>(2);
+  module_0_made1->to(at::kDouble);
+  module_0_made1->train(false);
+  module_0->set_submodule("block.layer1", module_0_made1);
+  fill(*module_0, "block.layer0.weight", floats(at::kDouble, {2, 1, 1, 1}, {0.9921875, 0.9921875}));
+  fill(*module_0, "block.layer0.bias", floats(at::kDouble, {2}, {0.9921875, 0.9921875}));
+  fill(*module_0, "block.layer1.weight", floats(at::kDouble, {2}, {0.9921875, 0.9921875}));
+  fill(*module_0, "block.layer1.bias", floats(at::kDouble, {2}, {0.9921875, 0.9921875}));
+  fill(*module_0, "block.layer1.running_mean", floats(at::kDouble, {2}, {2.082939624786377, 1.6098687648773193}));
+  fill(*module_0, "block.layer1.running_var", floats(at::kDouble, {2}, {1.775566577911377, 1.2038993835449219}));
+  fill(*module_0, "block.layer1.num_batches_tracked", floats(at::kDouble, {}, {2.4632956981658936}));
+  module->set_submodule("nested2", module_0);
   module->recompile();
   Program program;
   program.module = module;
-  program.inputs.emplace_back(floats(at::kFloat, {3, 1, 3, 2}, {0.5456726551055908, -0.7726414203643799, 0.415938138961792, -1.1152353286743164, -1.6827244758605957, -1.162552833557129, 1.1811785697937012, 0.3162405490875244, -0.9537479877471924, -1.8121778964996338, 0.8953285217285156, -1.7825896739959717, -1.2822456359863281, -0.20969390869140625, 0.8021671772003174, -1.8850178718566895, 1.3072540760040283, -0.368070125579834}));
+  program.inputs.emplace_back(integers(at::kInt, {3, 3}, {-3, 3, 2147483647, 2147483647, -5, 2147483647, 2, 7, -10}));
+  program.inputs.emplace_back(floats(at::kDouble, {}, {0.3859834671020508}));
   EXPECT_EQ(check_runs(program), "");
 }
 
@@ -108,8 +125,8 @@ TEST(Printed, linear_and_norm) {
 %flatten = call_function[target=torch.flatten](args = (%unsqueeze, 1), kwargs = {})
 %layer0 = call_module[target=layer0](args = (%flatten,), kwargs = {})
 %layer1 = call_module[target=layer1](args = (%layer0,), kwargs = {})
-%ge = call_function[target=operator.ge](args = (%x3, %x3), kwargs = {})
-return [%layer1, %tanh, %flatten]
+%to_dtype = call_function[target=aten::to.dtype](args = (%x2, torch.bfloat16), kwargs = {})
+return (%unsqueeze, 2.5, %x1, [%unsqueeze, %flatten, %x2, %x2])
 )fx"));
   module->eval();
   const auto module_made0 = std::make_shared<torch::nn::LinearImpl>(torch::nn::LinearOptions(3, 3).bias(true));
@@ -171,9 +188,9 @@ TEST(Printed, embedding_module) {
 %and_ = call_function[target=operator.and_](args = (%to, 3), kwargs = {})
 %layer0 = call_module[target=layer0](args = (%and_,), kwargs = {})
 %permute = call_function[target=aten::permute](args = (%to, [1, 2, 3, 0]), kwargs = {})
-%neg = call_method[target=neg](args = (%x3,), kwargs = {})
-%softmax_int = call_function[target=aten::softmax.int](args = (%x2, -1), kwargs = {})
-return {'key0': %softmax_int, 'key1': %neg}
+%sub = call_function[target=operator.sub](args = (%x3, %x1), kwargs = {})
+%select_int = call_function[target=aten::select.int](args = (%and_, 3, 0), kwargs = {})
+return %alias
 )fx"));
   module->eval();
   const auto module_made0 = std::make_shared<torch::nn::EmbeddingImpl>(4, 3);
@@ -195,11 +212,12 @@ TEST(Printed, activation_module) {
 %x0 = placeholder[target=x0]
 %x1 = placeholder[target=x1]
 %stack = call_function[target=aten::stack](args = ([%x0, %x0],), kwargs = {})
-%cumsum = call_function[target=aten::cumsum](args = (%stack, 1), kwargs = {})
-%layer0 = call_module[target=layer0](args = (%x0,), kwargs = {})
-%cumsum_1 = call_function[target=aten::cumsum](args = (%stack, 1), kwargs = {})
-%flatten = call_function[target=torch.flatten](args = (%x1,), kwargs = {})
-return %x1
+%sign = call_function[target=aten::sign](args = (%x1,), kwargs = {})
+%sign_1 = call_method[target=sign](args = (%sign,), kwargs = {})
+%stack_1 = call_function[target=aten::stack](args = ([%x0, %x0],), kwargs = {})
+%layer0 = call_module[target=layer0](args = (%sign_1,), kwargs = {})
+%layer0_1 = call_module[target=layer0](args = (%sign_1,), kwargs = {})
+return (%layer0_1,)
 )fx"));
   module->eval();
   const auto module_made0 = std::make_shared<torch::nn::ReLUImpl>(torch::nn::ReLUOptions(false));
@@ -217,22 +235,23 @@ TEST(Printed, dropout_module) {
   const auto module = std::make_shared<GraphModule>(parse_text(R"fx(fx 1
 %x0 = placeholder[target=x0]
 %x1 = placeholder[target=x1]
-%transpose_int = call_function[target=aten::transpose.int](args = (%x0, -1, -2), kwargs = {})
-%matmul = call_function[target=aten::matmul](args = (%x0, %transpose_int), kwargs = {})
-%block_layer0 = call_module[target=block.layer0](args = (%matmul,), kwargs = {})
-%add = call_method[target=add](args = (%transpose_int, %matmul), kwargs = {alpha: 3})
-%alias = call_function[target=aten::alias](args = (%x0,), kwargs = {})
-return {'key0': %x0}
+%topk = call_function[target=aten::topk](args = (%x1, 1, 0), kwargs = {})
+%getitem = call_function[target=operator.getitem](args = (%topk, 0), kwargs = {})
+%squeeze_dim = call_function[target=aten::squeeze.dim](args = (%x1, -1), kwargs = {})
+%layer0 = call_module[target=layer0](args = (%x0,), kwargs = {})
+%slice_tensor = call_function[target=aten::slice.Tensor](args = (%getitem, 0, -1, 9223372036854775807, 2), kwargs = {})
+%mean = call_method[target=mean](args = (%getitem, [0]), kwargs = {keepdim: True})
+return (%x0,)
 )fx"));
   module->eval();
   const auto module_made0 = std::make_shared<torch::nn::DropoutImpl>(0.5);
   module_made0->train(false);
-  module->set_submodule("block.layer0", module_made0);
+  module->set_submodule("layer0", module_made0);
   module->recompile();
   Program program;
   program.module = module;
-  program.inputs.emplace_back(floats(at::kFloat, {1, 2, 1, 2}, {-1.316899061203003, 1.9595098495483398, -0.6962597370147705, -0.7287759780883789}));
-  program.inputs.emplace_back(floats(at::kDouble, {1, 1}, {-0.11527848243713379}));
+  program.inputs.emplace_back(floats(at::kFloat, {}, {0.6016056537628174}));
+  program.inputs.emplace_back(floats(at::kFloat, {2, 1}, {-0.6079070568084717, -1.8441522121429443}));
   EXPECT_EQ(check_runs(program), "");
 }
 
@@ -320,8 +339,8 @@ TEST(Printed, new_attribute) {
 %block_state0 = get_attr[target=block.state0]
 %flip = call_method[target=flip](args = (%block_state0, [0]), kwargs = {})
 %diagonal = call_function[target=aten::diagonal](args = (%flip,), kwargs = {})
-%neg = call_method[target=neg](args = (%add,), kwargs = {})
-return {'key0': %block_state0, 'key1': %flip, 'key2': {'key0': %diagonal, 'key1': %flip, 'key2': %x0}, 'key3': {'key0': %flip}}
+%mul = call_function[target=operator.mul](args = (%diagonal, 2.0), kwargs = {})
+return {'key0': (%block_state0, %diagonal, %diagonal), 'key1': %x0, 'key2': %x0}
 )fx"));
   module->eval();
   module->set_buffer("block.state0", floats(at::kDouble, {1, 3}, {1.7454698085784912, -0.16574573516845703, -0.9122552871704102}));
