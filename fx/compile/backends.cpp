@@ -110,6 +110,7 @@ Compilation compile_with_backend(const std::shared_ptr<GraphModule>& module, con
       out.stages.insert(out.stages.end(), made.stages.begin(), made.stages.end());
       out.explanation = std::move(made.explanation);
       out.steps = std::move(made.steps);
+      out.holds_for = std::move(made.holds_for);
     }
   } else if (!is_builtin(options.backend)) {
     Backend backend;

@@ -2,11 +2,13 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "fx/compile/compile.h"
 #include "fx/compile/fused_kernel.h"
+#include "fx/compile/input_kinds.h"
 #include "fx/run/replay.h"
 
 namespace fx::loops {
@@ -20,6 +22,7 @@ struct Compilation {
   std::vector<CompileStage> stages = {};
   std::string explanation = {};
   std::vector<CompileStep> steps = {};
+  std::optional<InputKinds> holds_for = {};  ///< nothing: for all inputs
 };
 
 /// Compiles a graph by the backend that the options name; `module` may be changed.

@@ -110,6 +110,16 @@ struct Compiled::State {
     while (entry) entry = std::move(const_cast<Entry&>(*entry).next);
   }
 
+  const Entry* find_for(const Values& inputs) const {
+    for (const Entry* e = entries.load(std::memory_order_acquire); e; e = e->next.get())
+      if (!e->compilation.holds_for || e->compilation.holds_for->hold_for(inputs)) return e;
+    return nullptr;
+  }
+  std::size_t num_entries() const {
+    std::size_t count = 0;
+    for (const Entry* e = entries.load(std::memory_order_acquire); e; e = e->next.get()) ++count;
+    return count;
+  }
   const Entry* find(std::string_view key) const {
     for (const Entry* e = entries.load(std::memory_order_acquire); e; e = e->next.get())
       if (e->key == key) return e;
@@ -128,13 +138,14 @@ struct Compiled::State {
 };
 
 Value Compiled::State::run_graph(Values inputs, KwValues kwargs) {
-  const Entry* entry = entries.load(std::memory_order_acquire);
+  // The example run takes positional inputs: calls with keywords wait for one without.
+  const Entry* entry = find_for(inputs);
   if (!entry) {
     const std::lock_guard lock(mutex);
-    entry = entries.load(std::memory_order_acquire);
+    entry = find_for(inputs);
     if (!entry) {
-      // The example run takes positional inputs: calls with keywords wait for one without.
-      if (!kwargs.empty()) return graph->forward(std::move(inputs), std::move(kwargs));
+      if (!kwargs.empty() || num_entries() >= kMaxCaptures)
+        return graph->forward(std::move(inputs), std::move(kwargs));
       auto made = std::make_unique<Entry>();
       made->compilation = loops::compile_with_backend(loops::share_module(*graph), inputs, options);
       ++compilations;
@@ -189,9 +200,7 @@ Value Compiled::State::run_program(Values values, KwValues kwargs) {
   if (!entry) {
     const std::lock_guard lock(mutex);
     entry = find(key);
-    std::size_t count = 0;
-    for (const Entry* e = entries.load(); e; e = e->next.get()) ++count;
-    if (!entry && count < kMaxCaptures) entry = &publish(capture(key, inputs));
+    if (!entry && num_entries() < kMaxCaptures) entry = &publish(capture(key, inputs));
   }
   if (!entry || !entry->compilation.run) return detail::value_of(program(inputs));
   return entry->compilation.run(std::move(values), {});

@@ -92,6 +92,7 @@ PipelineOutput run_pipeline(const std::shared_ptr<GraphModule>& module, const Va
   steps.done("example run");
 
   if (!is_disabled(options, "undo_inplace") && undo_inplace(*module) > 0) {
+    out.holds_for.emplace(*module, inputs);
     PassManagerOptions clean_options;
     clean_options.recompile = false;
     PassManager("cse,dce", std::move(clean_options)).run(*module);

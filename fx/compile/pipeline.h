@@ -1,11 +1,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "fx/compile/compile.h"
 #include "fx/compile/fused_kernel.h"
+#include "fx/compile/input_kinds.h"
 
 namespace fx::loops {
 
@@ -22,6 +24,7 @@ struct PipelineOutput {
   std::vector<CompileStage> stages;  ///< "passes", "fused"
   std::string explanation;           ///< one line for each call of the graph behind the passes
   std::vector<CompileStep> steps;
+  std::optional<InputKinds> holds_for;  ///< nothing: for all inputs
 };
 
 /// From a graph to a graph of kernels: the whole way on one page. `module` is changed.

@@ -35,7 +35,10 @@ std::string functional_name(const Node& node) {
   if (base == "fill" && name.substr(dot) == ".Scalar") return "aten::full_like";
   if (base == "zero") return "aten::zeros_like";
   if (!std::binary_search(std::begin(kNames), std::end(kNames), base)) return {};
-  return std::string(kAten) + base + name.substr(dot);
+  std::string overload = name.substr(dot);
+  if (base == "pow") overload = overload == ".Tensor" ? ".Tensor_Tensor" : ".Tensor_Scalar";
+  std::string functional = std::string(kAten) + base + overload;
+  return OpInfo::of(*Function::get(functional)).overloads.empty() ? std::string() : functional;
 }
 
 bool is_empty_like(const Node& node) {

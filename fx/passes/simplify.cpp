@@ -90,8 +90,7 @@ Args with_input(const Node& node, const Argument& input) {
 }
 
 SimplifyContext::SimplifyContext(GraphModule& module, bool use_metadata)
-    : module_(module),
-      graph_(module.graph()),
+    : graph_(module.graph()),
       use_metadata_(use_metadata),
       without_gradients_(use_metadata && knows_no_gradients(module)),
       aliases_(graph_) {}

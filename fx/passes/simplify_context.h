@@ -41,7 +41,6 @@ class SimplifyContext {
   void retarget(Node& node, std::string_view name, std::string_view overload, Args args);
 
  private:
-  GraphModule& module_;
   Graph& graph_;
   bool use_metadata_;
   bool without_gradients_;
