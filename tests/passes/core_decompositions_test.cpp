@@ -21,7 +21,6 @@ namespace {
 
 using at::Tensor;
 using ::testing::IsEmpty;
-using Tensors = std::vector<Tensor>;
 
 std::vector<std::string> left_in(const GraphModule& module, const DecompositionTable& table) {
   std::vector<std::string> names;
@@ -34,13 +33,6 @@ std::vector<std::string> left_in(const GraphModule& module, const DecompositionT
         names.push_back(name);
   }
   return names;
-}
-
-Tensors tensors_of(const Value& value) {
-  Tensors out;
-  for (const Value& item : value.isTuple() || value.isList() ? elements(value) : Values{value})
-    out.push_back(item.isTensor() ? item.toTensor() : Tensor());
-  return out;
 }
 
 TEST(CoreDecompositions, are_those_of_python) {
