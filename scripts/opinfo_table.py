@@ -34,7 +34,7 @@ a graph with inputs and outputs, and `opinfo_report` runs it; `make test-opinfo`
   *operators*: none did.
 - **equal** means: kind, dtype, sizes and strides as in Python (no strides between products), integers exactly, others within the
   tolerance of `torch.testing.assert_close` for the dtype, or, for kernels and decompositions, as near to the result in double as Python's; NaN where NaN
-  is; a decomposition may be twice as far from it as the farthest number of Python's. Errors have Python's message. Random numbers have Python's seed, and so are compared like all others. What differs from run to run
+  is; a decomposition may be four times as far from it as the farthest number of Python's. Errors have Python's message. Random numbers have Python's seed, and so are compared like all others. What differs from run to run
   in Python, since it is memory that nobody wrote, is judged by dtype, sizes and strides: *shape*.
 - **not exported** samples are listed in the last column.
 

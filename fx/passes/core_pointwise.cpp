@@ -59,6 +59,14 @@ Tensor finite(const Tensor& x, std::optional<double> nan, std::optional<double> 
                    at::where(number == -infinity, low.value_or(-most), number));
 }
 
+// Of length 1, or 0. LibTorch divides no complex numbers of float16.
+Tensor direction(const Tensor& x) {
+  if (!x.is_complex()) return x.sign();
+  if (x.scalar_type() == at::kComplexHalf)
+    return direction(x.to(at::kComplexFloat)).to(x.scalar_type());
+  return at::where(x.abs() == 0, 0, x / x.abs());
+}
+
 void add_arithmetic(Entries& entries) {
   entries.add_wide(
       "aten::addcdiv", +[](const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& value) {
@@ -108,10 +116,7 @@ void add_arithmetic(Entries& entries) {
   entries.add_wide(
       "aten::rad2deg", +[](const Tensor& x) { return floating(x) * (180 / std::numbers::pi); });
   entries.add("aten::frac", +[](const Tensor& x) { return x - x.trunc(); });
-  entries.add(
-      "aten::sgn", +[](const Tensor& x) {
-        return x.is_complex() ? at::where(x.abs() == 0, 0, x / x.abs()) : x.sign();
-      });
+  entries.add("aten::sgn", &direction);
   entries.add(
       "aten::heaviside", +[](const Tensor& x, const Tensor& at_zero) {
         return at::where(

@@ -275,7 +275,7 @@ class SampleRun {
             (std::string_view(way).starts_with("llvm") || way == std::string_view("core"))) {
           const Values truth = in_double(sample_.graphs.at(form), sample_.inputs());
           judge.truth = truth.size() > i ? &truth[i] : nullptr;
-          judge.times_as_far = way == std::string_view("core") ? 2 : 0;
+          judge.times_as_far = way == std::string_view("core") ? 4 : 0;
           text = difference(found[i], wanted[i], judge);
         }
         if (!text.empty()) throw std::runtime_error("result " + std::to_string(i) + ": " + text);
